@@ -92,7 +92,9 @@ def _lines_reader(spec: ScoresAsked) -> Reader:
 
 
 def _number_problem(names: Sequence[str]) -> str:
-    return "must have one name with `replies: number`" if len(names) > 1 else ""
+    return (
+        "must contain only one name if `replies` is `number`" if len(names) > 1 else ""
+    )
 
 
 def _lines_problem(names: Sequence[str]) -> str:
@@ -159,7 +161,7 @@ def parse_labelled_lines(
     >>> parse_labelled_lines("A clean edit.\\nFidelity (1-5): 4\\n**Quality:** 3/5", ["Fidelity", "Quality"], 1, 5).scores
     (4.0, 3.0)
     >>> parse_labelled_lines("Fidelity: 4 or 5", ["Fidelity"], 1, 5).reason
-    'the line of "Fidelity" must be its label and one number from 1 to 5'
+    'the line for "Fidelity" must contain only its label and one number from 1 to 5'
     """
     answer = remove_ending(remove_thinking(text))
     lines = answer.splitlines()
@@ -172,12 +174,12 @@ def parse_labelled_lines(
         line_number = mention_counts.index(1)
         score = _number(lines[line_number], label, low, high)
         if score is None:
-            expected = f"its label and one number from {low:g} to {high:g}"
-            return _unread(f'the line of "{label}" must be {expected}')
+            expected = f"only its label and one number from {low:g} to {high:g}"
+            return _unread(f'the line for "{label}" must contain {expected}')
         line_numbers.append(line_number)
         scores.append(score)
     if line_numbers != sorted(set(line_numbers)):
-        return _unread("the labels are not in the requested order")
+        return _unread("the labels must be in the requested order")
     other_lines = [line for n, line in enumerate(lines) if n not in line_numbers]
     reason = "\n".join(other_lines).strip()
     finding = REFUSAL_INSIDE if declines(reason) else ""

@@ -139,7 +139,7 @@ def measured_step(name: str, reply: Reply) -> Step:
         return Step(
             (name,),
             Status.TOOL_ERROR,
-            reason=f"expected a finite measurement, got {reply}",
+            reason=f"expected a finite number, got {reply}",
         )
     answer = f"{reply.value:.6g}"
     return Step(
@@ -201,18 +201,20 @@ def _likeness(meaning: str) -> Quantity:
     )
 
 
-_NEAR_SOURCE = _likeness("likeness to the source; an unedited image scores highest")
+_NEAR_SOURCE = _likeness(
+    "similarity to the source, which is highest for an unedited image"
+)
 _NEAR_EDGES = Quantity(
     "closer to the control's edges",
     "closest to the control's edges",
-    "edges, whatever the image shows",
+    "only edges, not the content of the image",
 )
 _NEAR_COLOURS = Quantity(
     "closer to the subject's colours",
     "closest to the subject's colours",
-    "colours, whatever the image shows",
+    "only colours, not the content of the image",
 )
-_SHARP = Quantity("sharper", "sharpest", "edges; noise counts too")
+_SHARP = Quantity("sharper", "sharpest", "edges, including those of noise")
 
 METRICS = (
     AutoMetric(
@@ -281,7 +283,7 @@ NETWORK_METRICS = (
         quantity=Quantity(
             "closer to their prompts",
             "closest to their prompts",
-            "how near images are to their prompts in CLIP's embedding",
+            "similarity between image and prompt in CLIP's embedding",
         ),
         texts=_PROMPT,
     ),
@@ -305,9 +307,10 @@ NETWORK_METRICS = (
         kinds=("mie", "tie"),
         to_score=_similarity,
         quantity=Quantity(
-            "changed more as their captions say",
-            "changed most as their captions say",
-            "the direction of an edit in CLIP's embedding, however small or bad the edit is",
+            "closer to the change in their captions",
+            "closest to the change in their captions",
+            "the direction of an edit in CLIP's embedding, regardless of its size and "
+            "quality",
         ),
         texts=_CAPTIONS,
     ),
@@ -319,7 +322,7 @@ NETWORK_METRICS = (
         kinds=_LIKE_KINDS,
         to_score=_similarity,
         quantity=_likeness(
-            "likeness in DINO's embedding; an unedited image scores highest"
+            "similarity in DINO's embedding, which is highest for an unedited image"
         ),
     ),
     AutoMetric(
@@ -330,7 +333,7 @@ NETWORK_METRICS = (
         kinds=("mie", "tie", "cig"),
         to_score=_nearness,
         quantity=_likeness(
-            "likeness in AlexNet's features; an unedited image scores highest"
+            "similarity in AlexNet's features, which is highest for an unedited image"
         ),
     ),
 )

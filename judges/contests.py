@@ -75,13 +75,13 @@ class Votes:
             self.vote,
             str,
             "Votes.vote",
-            "a string of the scheme, or omit it",
+            "a vote of the scheme as a string, or omit it",
         )
         answers = require_all(
             self.annotators,
             str,
             "Votes.annotators",
-            "a tuple with the answer of each annotator",
+            "a tuple of strings, one for each annotator",
         )
         object.__setattr__(self, "annotators", answers)
 

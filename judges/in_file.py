@@ -79,7 +79,7 @@ def spec_of(pack: Pack) -> JudgeSpec:
         _refuse(
             pack,
             "name",
-            f"must be lowercase letters, digits and _, got {manifest.name!r}",
+            f"must contain only lowercase letters, digits and _, got {manifest.name!r}",
         )
     answer_form = "network" if manifest.network else manifest.replies
     _require_known(pack, "replies", answer_form, _KEYS)
@@ -226,7 +226,7 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
         _refuse(
             pack,
             "scale",
-            "must not go below 0, because negative numbers are not read",
+            "must not go below 0, because negative scores are not supported",
         )
     _check_sub_scores(spec, pack, has_overall=bool(overall) or OVERALL in spec.aspects)
     combine: dict[str, Combination] = {}
@@ -265,7 +265,7 @@ def _check_sub_scores(spec: JudgeSpec, pack: Pack, has_overall: bool) -> None:
             _refuse(
                 pack,
                 f"questions.{key}.scores",
-                "must have a name for each number of the answer",
+                "must list a name for each number in the answer",
             )
         problem = _names_problem(pack, question.scores)
         if problem:
@@ -284,7 +284,7 @@ def _check_sub_scores(spec: JudgeSpec, pack: Pack, has_overall: bool) -> None:
             _refuse(
                 pack,
                 f"measure.{name}",
-                "is the name of another score; choose another name",
+                "already the name of another score; choose another name",
             )
     for name in manifest.require:
         _require_known(
@@ -321,7 +321,11 @@ def _names_problem(pack: Pack, names: Sequence[str]) -> str:
     """Reason that the names of a question's sub-scores do not fit; empty if they do."""
     if not pack.expects_answers:
         return format_of(pack).problem(names)
-    return "must have one name with `replies: expected`" if len(names) > 1 else ""
+    return (
+        "must contain only one name if `replies` is `expected`"
+        if len(names) > 1
+        else ""
+    )
 
 
 def _contest_judge(spec: JudgeSpec) -> JudgeSpec:
@@ -397,9 +401,9 @@ def missing_wording(pack: Pack) -> str:
     if not wording or all(pack.digest(name) == wording.digest for name in templates):
         return ""
     return (
-        f"{pack.name}: the wording that it was trained with is not shipped; run `vieval prompts "
-        f"import {pack.name} CHECKOUT --to FOLDER` with a checkout of {wording.repository}, and "
-        "set VIEVAL_JUDGES=FOLDER"
+        f"{pack.name}: its training prompt is not included; run `vieval prompts import "
+        f"{pack.name} CHECKOUT --to FOLDER` with a checkout of {wording.repository}, "
+        "and set VIEVAL_JUDGES=FOLDER"
     )
 
 

@@ -70,7 +70,7 @@ _PLURALS = {
     "broccoli": "broccoli",
 }
 _FORM = (
-    '`objects` must have the form of GenEval: {"include": [{"class": "clock", "count": 2, '
+    '`objects` must use the format of GenEval: {"include": [{"class": "clock", "count": 2, '
     '"color": "red"}], "exclude": [{"class": "clock", "count": 3}]}'
 )
 

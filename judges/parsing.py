@@ -180,7 +180,7 @@ def read_answer(
             exact = False
     answer = conformed(value, schema, "the answer")
     if not exact and len(value) > len(answer):
-        raise ValueError("unknown keys in JSON that was repaired")
+        raise ValueError("unknown keys in repaired JSON")
     return answer, exact and (as_shown or answer == value)
 
 
@@ -208,7 +208,7 @@ def parse_number(text: str, low: float, high: float) -> Read[tuple[float, ...]]:
     else:
         value = None
     if value is None or not low <= value <= high:
-        reason = f"the reply must be one number from {low:g} to {high:g} only"
+        reason = f"the reply must be a single number from {low:g} to {high:g}"
         return Read(Status.PARSE_FAILURE, reason=reason)
     if re.fullmatch("[0-9.]+", remove_thinking(text).strip()):
         status = Status.OK
@@ -234,7 +234,7 @@ def json_value(text: str, begins: str = "{") -> tuple[Any, bool]:
     value, end, exact = decoded(text, start)
     prefix, suffix = remove_pair(text[:start], text[end:])
     if prefix.rstrip().endswith(("[", "{")) or not is_closing(suffix):
-        raise ValueError("text after the answer, or a second answer")
+        raise ValueError("the reply must end with its only answer")
     return value, exact and DELIMITER not in prefix + suffix
 
 
@@ -317,7 +317,7 @@ def _conformed_list(value: Any, schema: Mapping[str, Any], name: str) -> Any:
     min_items = schema.get("minItems", 0)
     if not min_items <= len(items) <= max_items:
         raise ValueError(
-            f"{name}: number of values must be {min_items}, got {len(items)}"
+            f"{name}: the number of values must be {min_items}, got {len(items)}"
         )
     return [conformed(item, schema["items"], name) for item in items]
 
@@ -401,7 +401,7 @@ def _start(text: str, begins: str) -> int:
         if first and (not lead_in or is_lead_in(lead_in) or announces(lead_in)):
             return end + first.start()
     raise ValueError(
-        "text before the answer that does not introduce it"
+        "the text before the answer does not introduce it"
         if begins[0] in text
         else "no JSON object found"
     )

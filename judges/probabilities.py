@@ -24,8 +24,8 @@ from vieval_plugin.judges.protocol import (
 _SPACES = ("", " ")
 _LIKELY = 0.5
 _UNKNOWN = (
-    "the mean is unknown, because none of the {what} is among the likeliest beginnings of the "
-    "reply"
+    "the mean is unknown, because the most likely beginnings of the reply include "
+    "none of the {what}"
 )
 
 

@@ -216,7 +216,7 @@ class Sample:
             self.ratings,
             tuple,
             "Sample.ratings",
-            'a number per rater for each aspect: {"SC": (0.5, 1.0)}',
+            'a tuple of numbers for each aspect, one per rater: {"SC": (0.5, 1.0)}',
         )
         require(
             self.kind,

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from vieval_plugin.judges.protocol import Chat
 
-ECHO = "a reasoning that repeats the request"
+ECHO = "reasoning that repeats the request"
 
 #: Letters of a reasoning that is not in a request by chance.
 _FEWEST_LETTERS = 12

@@ -64,13 +64,14 @@ def judges() -> dict[str, JudgeSpec]:
         files = sorted(entry for entry in entries if packs.is_pack(str(entry)))
         if not files:
             _warn(
-                f"{FOLDER_VARIABLE}: {folder}: must be a folder with judges as YAML files"
+                f"{FOLDER_VARIABLE} must be a folder with YAML files of judges, got "
+                f"{folder}"
             )
         for file in files:
             try:
                 _add(str(file), specs)
             except VievalError as error:
-                _warn(f"{error}; this judge is skipped")
+                _warn(f"{error}; skipping this judge")
     for name, file in shipped().items():
         if name not in specs:
             _add(str(file), specs)
@@ -136,8 +137,8 @@ def _add(file: str, specs: dict[str, JudgeSpec]) -> JudgeSpec:
             holder = f"judge in {namesake.file.path}"
         if not namesake.file or real(namesake.file.path) != real(path):
             raise VievalError(
-                f"{path}: name: {spec.name} is already the name of the {holder}; "
-                "choose another name"
+                f"{path}: name: {spec.name} is already the name of the {holder}; choose "
+                "another name"
             )
     specs[spec.name] = spec
     return spec

@@ -48,8 +48,8 @@ OVERALL = "O"
 #: first, for example.
 UNLIKELY = "the reply rarely begins with an expected answer"
 #: The reasons of questions that are not asked.
-LEFT_OUT = "left out by the option aspects"
-CHANGES_NOTHING = "left out by the option lazy, because O does not depend on it"
+LEFT_OUT = "skipped by the option aspects"
+CHANGES_NOTHING = "skipped by the option lazy, because O does not depend on it"
 _ZERO_DECIDES = ("min", "product", "geometric_mean")
 
 

@@ -260,7 +260,10 @@ def missing_sample_inputs_reason(spec: JudgeSpec, sample: Sample) -> str:
         role = "instruction" if "source" in sample.images else "prompt"
         return f"the sample has no {role} text"
     if needs is None and not sample.kind:
-        return "the sample has no kind; pass it (such as --kind tie), or add an instruction column"
+        return (
+            "the sample has no kind; pass one (such as --kind tie), or add an "
+            "instruction column"
+        )
     if needs is None:
         known_kinds = ", ".join(spec.needs)
         return (

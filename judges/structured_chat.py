@@ -43,8 +43,8 @@ from vieval_plugin.prompts.pack import REMINDER, Pack
 CONFIRMED = "text around the answer, in two replies that agree"
 
 _QUOTED = 2000
-_OTHER_IMAGE = "the answer has the number of an image that is not judged"
-_CUT = "cut off by its token limit"
+_OTHER_IMAGE = "the answer is labelled with the number of a different image"
+_CUT = "cut off at the token limit"
 _STARVED = (
     "cut{} before its first word; raise `--max-tokens` (`max_tokens` of the backbone)"
 )

@@ -118,7 +118,9 @@ _NO_TEXT = (
     'the prompt must ask for text in quotation marks, such as a sign that says "OPEN", {found}; '
     f"or pass --columns texts.{WANTED_TEXT}=COLUMN"
 )
-_UNREADABLE = "OCR supports Latin, Greek, Chinese and Japanese letters, got {letters}"
+_UNREADABLE = (
+    "OCR supports only Latin, Greek, Chinese and Japanese letters, got {letters}"
+)
 _TOO_LONG = f"the prompt must ask for at most {MOST_LETTERS:,} letters"
 
 

@@ -37,7 +37,7 @@ class VIEScoreOptions:
 
     pack: str = option(
         "viescore/v1",
-        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        "prompt pack: a name from `vieval prompts list`, or a folder",
         folder=True,
     )
     examples: Mapping[str, OneShotExample] = option(
@@ -74,9 +74,9 @@ def build(
     missing = ", ".join(key for key in questions if key not in examples)
     if setting == ONE_SHOT and missing:
         raise VievalError(
-            f"the setting {ONE_SHOT} needs an example image with scores for each question "
-            f"(missing: {missing}); set judges.{SPEC.name}.examples in the file of "
-            "VIEVAL_CONFIG (`vieval config` writes one)"
+            f"the setting {ONE_SHOT} requires an example image with scores for each "
+            f"question (missing: {missing}); set judges.{SPEC.name}.examples in the "
+            "options file (`vieval config` prints one)"
         )
     return rubric.judge(score_rubric, wording, examples)
 

@@ -44,7 +44,8 @@ class VQAScoreOptions:
 
     pack: str = option(
         "vqascore/v1",
-        "prompt pack: a built-in name or a folder; it sets the answer (vqascore/lower_v1: yes)",
+        "prompt pack: a name from `vieval prompts list`, or a folder; it defines the "
+        "answer (vqascore/lower_v1: yes)",
         folder=True,
     )
     definition: Definition = option(

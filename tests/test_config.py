@@ -153,7 +153,7 @@ def test_the_hash_follows_a_files_content_not_its_place(write, tmp_path):
 def test_one_shot_without_examples_says_what_to_give():
     with pytest.raises(
         VievalError,
-        match=r"1shot needs an example image with scores for each question \(missing: SC_tig, ",
+        match=r"1shot requires an example image with scores for each question \(missing: SC_tig, ",
     ):
         prepare("viescore", "1shot", config.Config())
 

@@ -127,7 +127,8 @@ def read_bytes(image: Image) -> bytes:
     data = image.source if isinstance(image.source, bytes) else _read_file(image.source)
     if len(data) > MAX_BYTES:
         raise VievalError(
-            f"{name_of(image)} is larger than {MAX_BYTES >> 20} MiB; save it smaller"
+            f"{name_of(image)} is larger than {MAX_BYTES >> 20} MiB; save a smaller "
+            "version"
         )
     return data
 
@@ -417,7 +418,7 @@ def _open(
         limit = f"{most_pixels // 1_000_000} megapixels"
     if limit:
         pixels = f"{name_of(image)} has {width}x{height} pixels"
-        raise VievalError(f"{pixels}, more than {limit}; save it smaller")
+        raise VievalError(f"{pixels}, more than {limit}; save a smaller version")
     return stream, picture
 
 
@@ -498,13 +499,15 @@ def _narrow_samples(picture: PIL.Image.Image) -> PIL.Image.Image:
         scale = 1 / 257
     elif 1 < high < 2:
         raise ValueError(
-            f"samples up to {high:.9g} are ambiguous; clip them to 1, or save it with 8 or 16 bits"
+            f"pixel values up to {high:.9g} are ambiguous; clip them to 1, or save "
+            "the image with 8 or 16 bits"
         )
     elif low >= 0 and high <= 255:  # which is false of NaN
         scale = 255 if high <= 1 else 1
     else:
         raise ValueError(
-            f"samples from {low:g} to {high:g} have no standard range; save it with 8 or 16 bits"
+            f"pixel values from {low:g} to {high:g} have no standard range; save the image "
+            "with 8 or 16 bits"
         )
     grey = np.round(samples * scale).astype(np.uint8)
     transparent = picture.info.get("transparency")

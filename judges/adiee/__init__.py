@@ -63,16 +63,18 @@ class AdieeOptions:
 
     pack: str = option(
         "adiee/v1",
-        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        "prompt pack: a name from `vieval prompts list`, or a folder",
         folder=True,
     )
     mode: Mode = option(
         "prompt",
-        "read a number from the reply (prompt), or average the probabilities of 0 to 10 (expected)",
+        "read the score from the reply (prompt), or compute its mean from the "
+        "probabilities of 0 to 10 (expected)",
     )
     images: Images = option(
         "two",
-        "show source and edit as two images, or joined into one for models that take one image",
+        "show the source and the edit as two images, or joined into one for models "
+        "that accept only one",
     )
 
 
@@ -236,9 +238,7 @@ SPEC = JudgeSpec(
     name="adiee",
     title="ADIEE",
     aspects=(ASPECT,),
-    method=(
-        "how well an edit was carried out: a number in the reply, or the mean over probabilities"
-    ),
+    method="edit quality as a number in the reply, or as a mean over probabilities",
     needs={"mie": _EDIT, "tie": _EDIT},
     options=AdieeOptions,
     build=build,

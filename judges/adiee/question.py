@@ -64,7 +64,7 @@ def _drawn_key(kind: str, digest: bytes, wording: Pack) -> str:
     keys = [key for key in wording.questions if key.startswith(kind)]
     if not keys:
         raise VievalError(
-            f"prompt pack {wording.name} has no {kind}1; use another pack"
+            f"prompt pack {wording.name} has no question {kind}1; use another pack"
         )
     return keys[int.from_bytes(digest, "big") % len(keys)]
 

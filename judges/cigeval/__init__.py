@@ -59,8 +59,8 @@ def _require_known(options: CIGEvalOptions, wording: Pack) -> None:
         improvement = min(unworded)
         raise VievalError(
             f"judges.{SPEC.name}.improvements: {improvement} does not apply to prompt "
-            f"pack {wording.name}, which words the plan itself; remove it, or use "
-            "another pack"
+            f"pack {wording.name}, which has its own wording of the plan; remove it, "
+            "or use another pack"
         )
 
 

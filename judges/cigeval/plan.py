@@ -169,7 +169,7 @@ def _choose(
         if not readable:
             return failed_choice(
                 Status.PARSE_FAILURE,
-                "the plan could not be read",
+                "the plan cannot be read",
                 "plan: unreadable",
             )
         return failed_choice(
@@ -222,7 +222,7 @@ def read_plan(text: str) -> Read[tuple[Entry, ...]]:
     if len(task_ids) < len(tasks):
         return Read(
             Status.PARSE_FAILURE,
-            reason="a task_id occurs twice with different tools",
+            reason="a task_id must not occur twice with different tools",
         )
     return Read(Status.OK, entries, reason=f"{len(entries)} entries")
 

@@ -55,12 +55,12 @@ class CIGEvalOptions:
 
     pack: str = option(
         "cigeval/v1",
-        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        "prompt pack: a name from `vieval prompts list`, or a folder",
         folder=True,
     )
     removed: tuple[str, ...] = option(
         ("ocr",),
-        "tools to leave out: any of difference, grounding, ocr, scene_graph",
+        "tools to disable: any of difference, grounding, ocr, scene_graph",
     )
     improvements: tuple[Improvement, ...] = option(
         (),
@@ -168,7 +168,7 @@ class SubQuestion:
 def barred(tool: Tool, sub_question: SubQuestion, setup: Setup) -> str | None:
     """Reason that a tool may not be used for a sub-question; None if it may."""
     if "control" in sub_question.images:
-        return "tools are not used on guidance maps"
+        return "tools do not support guidance maps"
     compared = {"mie", "tie"} if setup.improves("difference_on_tie") else {"mie"}
     if tool.name == "difference" and sub_question.kind not in compared:
         return f"{tool.name} does not apply to this task"

@@ -80,19 +80,19 @@ class PairwiseOptions:
 
     pack: str = option(
         "pairwise/v1",
-        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        "prompt pack: a name from `vieval prompts list`, or a folder",
         folder=True,
     )
     answers: Answers = option(
         "four_way",
         (
-            "answers for two candidates: the better one, both good or both bad (four_way), or "
-            "the better one (two_way)"
+            "possible answers for two candidates: the better one, both good or both "
+            "bad (four_way), or only the better one (two_way)"
         ),
     )
     orders: Orders = option(
         "both",
-        "ask with the candidates in both orders, or in one order",
+        "show the candidates in both orders, or in only one",
     )
     mode: Mode = option(
         "answer",
@@ -300,7 +300,7 @@ SPEC = JudgeSpec(
     title="Pairwise",
     # it picks a winner, which is not a score of any aspect
     aspects=(),
-    method="the better of two or more candidates, asked in both orders",
+    method="the better of two or more candidates, shown in both orders",
     needs={
         kind: Needs(
             tuple(OUTPUTS if role == "output" else role for role in inputs.images),

@@ -103,7 +103,7 @@ def _split_at_places(
         needed = ", ".join(pictures)
         got = ", ".join(placed) or "none"
         raise VievalError(
-            f"{template}: must have one place for each of {needed}, got {got}"
+            f"{template}: must contain each of {needed} exactly once, got {got}"
         )
     return pieces
 

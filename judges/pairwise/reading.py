@@ -148,7 +148,7 @@ def read_label(
         "A=B=Bad": BOTH_BAD,
     }
     if label not in plain:
-        return _unreadable("a tie must be labelled as good or bad")
+        return _unreadable("a tie must be labelled good or bad")
     return _read(plain[label], _LABEL.split(text)[0], True)
 
 

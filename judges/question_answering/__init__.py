@@ -69,7 +69,7 @@ class QuestionAnsweringOptions:
 
     pack: str = option(
         "question_answering/v1",
-        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        "prompt pack: a name from `vieval prompts list`, or a folder",
         folder=True,
     )
     dependencies: bool = option(
@@ -78,7 +78,7 @@ class QuestionAnsweringOptions:
     )
     backbones: Mapping[Stage, str] = option(
         {},
-        "backbone of each stage, by its name under `backbones` ({questions: gpt})",
+        "backbone for each stage, by its name under `backbones` ({questions: gpt})",
     )
 
 
@@ -310,7 +310,7 @@ SPEC = JudgeSpec(
     name="question_answering",
     title="Question Answering",
     aspects=(ASPECT,),
-    method="questions on the prompt (DSG, TIFA, VQ2A), answered on the image",
+    method="questions about the prompt (DSG, TIFA, VQ2A), answered from the image",
     needs={EVERY_KIND: Needs(("output",), ("prompt",))},
     options=QuestionAnsweringOptions,
     build=build,

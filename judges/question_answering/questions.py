@@ -172,7 +172,8 @@ def _require_graph(questions: Sequence[PromptQuestion]) -> None:
         TopologicalSorter(parents).prepare()
     except CycleError as error:
         raise ValueError(
-            f"questions depend on each other in a circle: {', '.join(error.args[1])}"
+            "questions must not depend on each other in a cycle: "
+            f"{', '.join(error.args[1])}"
         ) from None
 
 

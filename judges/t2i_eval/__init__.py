@@ -92,8 +92,8 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
     if unworded:
         question = min(unworded)
         raise VievalError(
-            f"prompt pack {wording.name} has no question {question!r}, which the options mode "
-            f"and backbones of judges.{SPEC.name} require"
+            f"prompt pack {wording.name} has no question {question!r}, which "
+            f"judges.{SPEC.name}.mode and judges.{SPEC.name}.backbones require"
         )
     ablation = cast(Ablation, setting)
 
@@ -145,7 +145,7 @@ def grade(asker: Asker, result: Result, notes: Notes) -> Asking[dict[str, float]
     references = _references(asker.sample.annotations.get("reference_explanations"))
     graded = list(_graded(result, references))
     if not graded:
-        notes.findings.append("no explanation with a reference")
+        notes.findings.append("no explanation has a reference")
         return {}
     asks = []
     for path, *words in graded:

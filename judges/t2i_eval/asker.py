@@ -40,16 +40,17 @@ class T2IEvalOptions:
 
     pack: str = option(
         "t2i_eval/v1",
-        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        "prompt pack: a name from `vieval prompts list`, or a folder",
         folder=True,
     )
     mode: Mode = option(
         "individual",
-        "one call for each question and stage (small models), or three calls (strong models)",
+        "one call per question and stage (for small models), or three calls in total "
+        "(for strong models)",
     )
     extraction: Literal["own", "given"] = option(
         "own",
-        "use entities and questions of the judge (own) or of the benchmark (given)",
+        "use the judge's entities and questions (own), or the benchmark's (given)",
     )
     reference: bool = option(
         False,
@@ -57,8 +58,8 @@ class T2IEvalOptions:
     )
     backbones: Mapping[Stage, str] = option(
         {},
-        "backbone of each step, by its name under `backbones`; one for the step quality grades "
-        "explanations against the annotators' ({quality: gpt})",
+        "backbone for each step, by its name under `backbones`; set one for quality "
+        "to grade explanations against those of annotators ({quality: gpt})",
     )
 
     @property

@@ -130,7 +130,7 @@ def require(tools: Sequence[Tool], advice: str) -> None:
                 missing.append(package)
         if missing:
             raise ToolMissing(
-                f"the tool {tool.name} needs {' and '.join(missing)}; {advice}"
+                f"the tool {tool.name} requires {' and '.join(missing)}; {advice}"
             )
 
 

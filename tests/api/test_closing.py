@@ -43,7 +43,7 @@ def test_who_waits_for_a_judge_that_is_closed_is_told_in_a_line(slow):
     judge.close()
     asking.join(60)
     assert [type(error) for error in told] == [VievalError]
-    assert "the judge was closed while it was still judging" in str(told[0])
+    assert "the judge was closed while it was judging" in str(told[0])
     assert [one.status for one in judge.last] == [Status.MISSING] * 4
 
 
@@ -93,5 +93,5 @@ def test_a_closed_loop_is_asked_in_vain_and_not_for_ever():
 
     loop = LoopThread()
     loop.close()
-    with pytest.raises(VievalError, match="closed while it was still judging"):
+    with pytest.raises(VievalError, match="closed while it was judging"):
         loop.call(work())

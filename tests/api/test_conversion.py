@@ -102,7 +102,7 @@ def test_jpeg_keeps_all_colours():
         (np.zeros((4, 4, 2), np.uint8), r"shape \(4, 4, 2\) is not an image"),
         (np.zeros((3, 5, 6)), r"transpose\(1, 2, 0\)"),
         (np.zeros((4, 4, 3), np.int64), "array of int64"),
-        (np.full((4, 4, 3), np.nan), "must be from 0 to 1"),
+        (np.full((4, 4, 3), np.nan), "must be between 0 and 1"),
         (np.full((4, 4, 3), -0.5), "from -1 to 1"),
         (np.full((4, 4, 3), "a"), "array of <U1"),
         (PIL.Image.new("F", (4, 4), 300), "no standard range"),
@@ -197,7 +197,7 @@ def test_nothing_is_converted_where_one_of_several_is_no_image(monkeypatch):
 
 
 def test_which_of_several_holds_wrong_values():
-    with pytest.raises(VievalError, match=r"^images\[5\]: .* must be from 0 to 1"):
+    with pytest.raises(VievalError, match=r"^images\[5\]: .* must be between 0 and 1"):
         conversion.columns({"images": [PIXELS] * 5 + [PIXELS * 1.0]}, "x")
 
 

@@ -135,7 +135,7 @@ def test_a_judge_of_pairs_prefers_what_it_votes_for_in_whichever_order(store):
             [plain, noisy, plain], [noisy, plain, plain], "x"
         ).tolist() == [1, -1, 0]
         with pytest.raises(
-            VievalError, match="compares images and does not score them; use compare"
+            VievalError, match="compares images and does not score them; use `compare`"
         ):
             judge.score(PIXELS[:1], "x")
         table = judge([*_contests(plain, noisy)]).to_pandas()

@@ -65,7 +65,7 @@ IN_SAMPLES = [
     ),
     (
         lambda: Sample(ID, OUTPUT, ratings={"SC": 0.5}),
-        r"Sample.ratings\['SC'\] is float 0.5; pass a number per rater",
+        r"Sample.ratings\['SC'\] is float 0.5; pass a tuple of numbers for each",
     ),
     (
         lambda: Sample(ID, OUTPUT, tags="a"),
@@ -98,7 +98,7 @@ IN_SAMPLES = [
     ),
     (
         lambda: Votes("two_way", "first", "first"),
-        "Votes.annotators is str 'first'; pass a tuple with the answer of each",
+        "Votes.annotators is str 'first'; pass a tuple of strings, one for each",
     ),
     (
         lambda: Votes(2),
@@ -199,7 +199,7 @@ IN_CALLS = [
     (lambda judge: judge(PIXELS), "sample 0: numpy.ndarray is not a sample; pass"),
     (
         lambda judge: judge([SAMPLE]).preferences(),
-        "these verdicts are on single samples; use scores",
+        "these verdicts are on single samples; use `scores`",
     ),
     (
         lambda judge: judge([SAMPLE]).preferences("Q"),

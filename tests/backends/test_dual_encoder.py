@@ -70,7 +70,7 @@ def test_a_processor_from_elsewhere_and_a_long_text(scorer_weights, tmp_path):
     [
         ({"scala": 2}, "unknown key network.scala; did you mean scale?"),
         ({"scale": "much"}, "network.scale"),
-        ({"images": "[source, output]"}, "images must list exactly one image"),
+        ({"images": "[source, output]"}, "`images` must list exactly one image"),
         ({"base": "/nowhere"}, "weights folder not found"),
         ({"base": "dino"}, "must have the architecture clip (CLIPModel), got vit"),
         ({"processor": "/nowhere"}, "weights folder not found"),

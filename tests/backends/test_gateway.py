@@ -140,4 +140,4 @@ def test_a_gateway_without_a_service_of_files_ends_a_batch_at_once(
         "--batch",
     ]
     printed = vieval(*score, "--model", "org/judge", "--base-url", gateway, code=1)
-    assert "accepts no files" in printed.err
+    assert "does not accept files" in printed.err

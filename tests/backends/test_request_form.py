@@ -307,4 +307,4 @@ def test_a_file_system_without_locks_has_no_store_and_ends_no_run(
     options = Config.model_validate({"store": {"path": str(tmp_path / "s.sqlite")}})
     with opened_store(options) as store:
         assert store is None
-    assert "the file system has no locks" in capsys.readouterr().err
+    assert "the file system does not support locks" in capsys.readouterr().err

@@ -437,7 +437,7 @@ def test_weights_that_are_not_there(tmp_path, models):
     )
     line = refused("clip_score", "openai/no-such-model")
     assert (
-        "openai/no-such-model are not on this machine and cannot be downloaded from the hub"
+        "openai/no-such-model are not on this machine and cannot be downloaded from the Hugging Face Hub"
         in line
     )
     assert "name=FOLDER in --model_args, --scorer FOLDER" in line
@@ -463,7 +463,7 @@ def test_weights_of_another_architecture(tmp_path, models):
         load_file(models["clip_i"] / "model.safetensors"), tmp_path / "clip.safetensors"
     )
     assert (
-        "has another architecture; use the weights of torchvision's AlexNet"
+        "has the wrong architecture; use the weights of torchvision's AlexNet"
         in refused("lpips", tmp_path / "clip.safetensors")
     )
     cut = tiny_scorers.build_clip(tmp_path / "cut")
@@ -481,7 +481,7 @@ def test_a_pickle_that_holds_more_than_tensors_is_not_opened(tmp_path, capfd):
     for name in ("bare.pth", "archive.pth"):
         assert "contains more than tensors" in refused("lpips", tmp_path / name)
     torch.save({"features.0.weight": "a text"}, tmp_path / "texts.pth")
-    assert "must be a state dict, which maps names to tensors only" in refused(
+    assert "must be a state dict that maps names to tensors only" in refused(
         "lpips", tmp_path / "texts.pth"
     )
     folder = tiny_scorers.build_clip(tmp_path / "clip", safe=False)

@@ -202,7 +202,7 @@ def test_hpsv2_beside_plain_torch(hpsv2, tmp_path):
         (lambda held: held.popitem(), "lacks "),
         (
             lambda held: held.update(more=held["logit_scale"]),
-            "has the unknown weight more ",
+            "contains the unknown weight more ",
         ),
         (
             lambda held: held.update({"visual.prj": held.pop("visual.proj")}),
@@ -210,7 +210,7 @@ def test_hpsv2_beside_plain_torch(hpsv2, tmp_path):
         ),
         (
             lambda held: held.update({"visual.proj": held["visual.proj"][:-1]}),
-            "has another shape for visual_projection.weight",
+            "has the wrong shape for visual_projection.weight",
         ),
     ],
     ids=["missing", "extra", "renamed", "other shape"],
@@ -261,7 +261,9 @@ def test_a_base_with_a_weight_too_many_is_refused(tmp_path):
     save_file(held, clip / "model.safetensors", {"format": "pt"})
     network = {"base": str(clip), "processor": str(clip)}
     path, form = described("pickscore", tmp_path, network)
-    assert "has the unknown weight more.weight" in refusal(measure, path, asks(form))
+    assert "contains the unknown weight more.weight" in refusal(
+        measure, path, asks(form)
+    )
 
 
 # the aesthetic predictor, a chain of linear layers without anything between
@@ -420,7 +422,7 @@ def test_image_reward_beside_plain_torch(image_reward, tmp_path):
         ),
         (
             lambda held, network: held.update(more=held["mlp.layers.0.bias"]),
-            "has the unknown weight more ",
+            "contains the unknown weight more ",
         ),
         (
             lambda held, network: held.pop("mlp.layers.7.weight"),
@@ -550,7 +552,7 @@ def test_a_reward_model_beside_plain_torch(reward, tmp_path):
         (lambda held, key: held.pop(key), "lacks lm_head.weight"),
         (
             lambda held, key: held.update(more=held[key].clone()),
-            "has the unknown weight more ",
+            "contains the unknown weight more ",
         ),
         (
             lambda held, key: held.update({"lm_hed.weight": held.pop(key)}),
@@ -558,7 +560,7 @@ def test_a_reward_model_beside_plain_torch(reward, tmp_path):
         ),
         (
             lambda held, key: held.update({key: held[key][:-1].clone()}),
-            "has another shape for lm_head.weight",
+            "has the wrong shape for lm_head.weight",
         ),
     ],
     ids=["missing", "extra", "renamed", "other shape"],
@@ -587,7 +589,7 @@ def test_a_text_for_each_head_is_needed(tmp_path):
     [one, *_] = reward_asks("edit_reward")
     short = replace(one, texts={"text": "only <|Reward|>"})
     [reply] = measure(path, [short])
-    assert "must have 2 parts, one a head, got 1" in reply.reason
+    assert "must have 2 parts, one per head, got 1" in reply.reason
 
 
 # the names

@@ -189,7 +189,9 @@ async def test_a_model_that_does_not_see_ends_the_run_before_it_judges(kind):
         serving(blind) as (url, bodies),
         asking(url, sight_check=True) as backend,
     ):
-        with pytest.raises(VievalError, match=r"does not see .* sight_check to false"):
+        with pytest.raises(
+            VievalError, match=r"does not see .* sight_check of the backbone to false"
+        ):
             await backend.answer(about(PICTURE, kind=kind))
     assert all(map(is_check, bodies))
 
@@ -212,7 +214,8 @@ async def test_a_judge_tuned_to_one_form_is_not_checked_and_says_so(capsys):
             assert (await backend.answer(about(PICTURE, text))).text == "9"
         assert backend.usage.sight == {"not checked": 1}
     assert (
-        len(re.findall(r"could not check that fake sees", capsys.readouterr().err)) == 1
+        len(re.findall(r"could not verify that fake sees", capsys.readouterr().err))
+        == 1
     )
 
 

@@ -181,7 +181,7 @@ def test_a_store_of_another_version_is_left_alone(path):
 
 def test_a_folder_that_cannot_be_is_an_error_of_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(VievalError, match="cannot be used as a store"):
+    with pytest.raises(VievalError, match="cannot use .* as the reply cache"):
         Store(tmp_path / "file" / "replies.sqlite")
 
 
@@ -196,9 +196,7 @@ def test_a_store_that_fails_in_the_middle_is_an_error_for_the_users_eyes(path):
         store.clear,
     )
     for act in acts:
-        with pytest.raises(
-            VievalError, match="replies.sqlite: the store of replies failed"
-        ):
+        with pytest.raises(VievalError, match="replies.sqlite: the reply cache failed"):
             act()
 
 

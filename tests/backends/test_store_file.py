@@ -38,7 +38,7 @@ def test_somebody_elses_database_is_refused_untouched(path):
     before = everything_below(path.parent)
     with pytest.raises(
         VievalError,
-        match=r"replies.sqlite cannot be used .*database of another program.*set store.path",
+        match=r"cannot use .*replies.sqlite as the reply cache .*belongs to another program.*set store.path",
     ):
         Store(path)
     assert everything_below(path.parent) == before
@@ -52,7 +52,7 @@ def test_also_one_in_wal_mode_whether_it_is_open_or_not(path, closed):
     if closed:
         other.close()
     before = everything_below(path.parent)
-    with pytest.raises(VievalError, match="database of another program"):
+    with pytest.raises(VievalError, match="belongs to another program"):
         Store(path)
     after = everything_below(path.parent)
     assert after.keys() == before.keys()
@@ -68,7 +68,7 @@ def test_any_other_file_is_refused_untouched(path, content):
     path.write_bytes(content)
     before = everything_below(path.parent)
     with pytest.raises(
-        VievalError, match=r"cannot be used as a store .* set store.path"
+        VievalError, match=r"cannot use .* as the reply cache .* set store.path"
     ):
         Store(path)
     assert everything_below(path.parent) == before
@@ -77,11 +77,11 @@ def test_any_other_file_is_refused_untouched(path, content):
 @pytest.mark.skipif(sys.platform == "win32", reason="no such files")
 def test_what_is_no_file_is_refused_at_once(path):
     os.mkfifo(path)
-    with pytest.raises(VievalError, match="cannot be used as a store"):
+    with pytest.raises(VievalError, match="cannot use .* as the reply cache"):
         Store(path)
     path.unlink()
     path.mkdir()
-    with pytest.raises(VievalError, match="cannot be used as a store"):
+    with pytest.raises(VievalError, match="cannot use .* as the reply cache"):
         Store(path)
 
 
@@ -137,7 +137,7 @@ def test_a_damaged_row_is_absent_and_said_once_and_replaced(path, damage, capsys
     assert store.get("other") is None
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert "replies.sqlite: ignoring a damaged reply" in said
+    assert "replies.sqlite: ignoring damaged replies" in said
     assert store.add("k", "m", Text("new")) == Text("new")
     assert store.get("k") == Text("new")
     assert [count for _, count, _, _ in store.info()] == [1]
@@ -189,7 +189,7 @@ def test_a_file_that_was_cut_is_one_line(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(
         VievalError,
-        match=r"replies.sqlite:? .*(store of replies failed|cannot be used)",
+        match=r"replies.sqlite:? .*(reply cache failed|as the reply cache)",
     ) as raised:
         [Store(path).get(f"{number}") for number in range(400)]
     assert "\n" not in str(raised.value)

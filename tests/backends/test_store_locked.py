@@ -174,7 +174,7 @@ def test_what_reads_alone_is_not_kept_out(path, locked, hasty):
 def test_a_store_that_is_full_says_nothing_of_locks(path, hasty):
     kept = Store(path)
     kept._database.execute("PRAGMA max_page_count=8")
-    with pytest.raises(VievalError, match="store of replies failed .*free disk space"):
+    with pytest.raises(VievalError, match="reply cache failed .*free disk space"):
         [kept.add(f"{number}", "m", Text("x" * 4000)) for number in range(99)]
 
 

@@ -374,7 +374,7 @@ def test_replies_are_stored_under_all_they_depend_on(folders, tmp_path):
 
 
 def test_what_is_missing_is_said(monkeypatch, folders, tmp_path):
-    with pytest.raises(VievalError, match="as an image-text model of transformers"):
+    with pytest.raises(VievalError, match="as a transformers image-text model"):
         TransformersBackend(str(tmp_path), usage=Usage())
     with pytest.raises(
         VievalError,

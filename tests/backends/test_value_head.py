@@ -373,7 +373,7 @@ def test_what_a_description_cannot_say(bases, tmp_path):
             describe(tmp_path / name, {**known, **(network or {})}, **further)
         )
 
-    assert "network: one of head and weights is needed" in refused(
+    assert "network: set exactly one of `head` and `weights`" in refused(
         describe(tmp_path / "no head", {"base": bases["qwen"]})
     )
     assert "one of text and template" in said("words", template="x.jinja")
@@ -408,22 +408,23 @@ def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path):
         tmp_path / "wide.safetensors", (64, 1), prefix="rm_head"
     )
     assert "rm_head" not in (line := said("c", head=wide))
-    assert "0.weight must accept vectors of length 128, got the shape (1, 64)" in line
+    assert "0.weight must accept vectors of length 128, got shape (1, 64)" in line
     torch.save({"rm_head.0.weight": print}, tmp_path / "hostile.bin")
     assert "contains more than tensors" in said("d", head=tmp_path / "hostile.bin")
     (tmp_path / "words.bin").write_text("root:x:0:0\n")
     assert "is not a weights file" in said("i", head=tmp_path / "words.bin")
     assert (
-        "network.output must be below 1, the head's number of outputs, got 3"
+        "network.output must be less than 1, the number of outputs of the head, got 3"
         in said("e", output=3)
     )
     assert "weights folder not found" in said("f", base="/nowhere")
-    assert "not on this machine and cannot be downloaded from the hub" in said(
-        "g", base="someone/nothing"
+    assert (
+        "not on this machine and cannot be downloaded from the Hugging Face Hub"
+        in said("g", base="someone/nothing")
     )
     assert "has no adapter_config.json" in said("h", adapter=tmp_path)
     assert "weights folder not found" in said("i", adapter="/nowhere")
-    assert f"'{SCORE}' must be one token" in said("j", position={"at": SCORE})
+    assert f"'{SCORE}' must be a single token" in said("j", position={"at": SCORE})
     assert "embeddings for [SCORE]" in said(
         "k", position={"at": SCORE}, added_tokens=[SCORE]
     )
@@ -442,9 +443,9 @@ def test_a_base_of_another_architecture(bases, scorer_weights, tmp_path):
     )
     assert (
         "of another architecture" in line
-        or "no processor for both images and texts" in line
+        or "no processor that handles both images and text" in line
     )
-    assert "does not fit" in refused(
+    assert "does not match its base model" in refused(
         describe(
             tmp_path / "b",
             {"base": bases["llava"], "head": head, "adapter": bases["with token"]},

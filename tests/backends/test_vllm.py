@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("aiohttp", reason="calling a server needs aiohttp")
+pytest.importorskip("aiohttp", reason="calling a server requires aiohttp")
 
 from tests.extras import VLLM_URL as URL
 from tests.extras import served_by_vllm

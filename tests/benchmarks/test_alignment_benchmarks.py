@@ -116,7 +116,7 @@ def test_eqben_is_read_as_its_authors_packed_it_and_its_arrays_become_images(roo
     report = prepare("eqben_mini", root)
     assert not report.complete
     assert re.search(
-        r"images: 1 of 2 images missing, first sd/b.jpg; put all_select.json",
+        r"images: 1 of 2 images missing \(first: sd/b.jpg\); put all_select.json",
         report.lines[0],
     )
     assert images.decode(found[0].images["output"]).getpixel((0, 0)) == (200, 0, 0)
@@ -131,7 +131,7 @@ def test_eqben_is_read_as_its_authors_packed_it_and_its_arrays_become_images(roo
     )
     (folder / "images" / "youcook2" / "a.npy").write_bytes(b"no array")
     assert re.search(
-        r"a.npy: cannot be read as a NumPy array", prepare("eqben_mini", root).lines[0]
+        r"a.npy: not a readable NumPy array", prepare("eqben_mini", root).lines[0]
     )
 
 
@@ -253,7 +253,7 @@ def test_absent_images_are_counted_with_what_to_do(root, benchmark):
     assert lacking
     assert all(
         re.fullmatch(
-            r".+: (\d+) of \1 images missing, first .+; (put|unpack|write) .+", line
+            r".+: (\d+) of \1 images missing \(first: .+\); (put|unpack|write) .+", line
         )
         for line in lacking
     )

@@ -142,7 +142,7 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
     assert one.ratings == {}
     assert (other.texts, other.tags) == ({"instruction": "edit 1"}, ("ag",))
     [line] = EDITS.missing(tmp_path, "edits")
-    assert line.startswith("2 of 2 source images missing, first")
+    assert line.startswith("2 of 2 source images missing (first:")
     for sample in (one, other):
         sample.images["source"].source.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (4, 4)).save(sample.images["source"].source)

@@ -74,7 +74,7 @@ def test_contests_of_a_log_have_its_texts_and_no_images(shared_data):
     assert found == "candidate 1: the sample has no source image"
     [line] = BENCHMARK.missing(shared_data, "edit")
     assert line.startswith(
-        "1838 of 1838 outputs have no image, first genai_bench_tiger/edit/unnamed/0#1; run"
+        "1838 of 1838 outputs have no image (first: genai_bench_tiger/edit/unnamed/0#1); run"
     )
 
 
@@ -207,7 +207,7 @@ def sides(*candidates):
             {"images": {"source": "x/" * 2000}},
             "the file name in source is too long (4000 characters)",
         ),
-        ({"group": "\ud800"}, "half of a character"),
+        ({"group": "\ud800"}, "a lone surrogate"),
         (sides(candidate(0)), "a contest must have at least 2 candidates, got 1"),
         (
             sides(candidate(0), candidate(1), candidate(1, uid="x")),
@@ -222,7 +222,7 @@ def sides(*candidates):
         ({"id": "0"}, "duplicate id 0"),
         (
             sides(candidate(0), candidate(1, images={"output": "images/other.png"})),
-            "candidate 2: uid hat of two has another output or other conditions in an earlier row",
+            "candidate 2: uid hat of two has a different output or different conditions in an earlier row",
         ),
     ],
 )
@@ -400,7 +400,7 @@ def test_votes_alone_will_do_without_images(tmp_path, hub):
     report = prepare(tmp_path, "edit")
     assert not report.complete
     assert report.lines[1] == (
-        "genai_bench_tiger/edit: TIGER-Lab/GenAI-Bench (image_edition) cannot be downloaded from the hub "
+        "genai_bench_tiger/edit: cannot download TIGER-Lab/GenAI-Bench (image_edition) from the Hugging Face Hub "
         "(ConnectionError: no route to the hub); run the command again to retry"
     )
     hub[0]["image_edition"] = edit_rows()
@@ -422,7 +422,7 @@ def test_an_image_that_cannot_be_read_is_told_and_its_row_kept(tmp_path, hub):
     hub[0]["image_edition"] = rows
     report = prepare(tmp_path, "edit")
     assert not report.complete
-    assert report.lines[1].endswith("edit: 1 image cannot be read, first in row 1")
+    assert report.lines[1].endswith("edit: cannot read 1 image (first: row 1)")
     contest = BENCHMARK.load(tmp_path, "edit")[1]
     found = missing_inputs_reason(viescore.SPEC, contest)
     assert found == "candidate 2: the sample has no output image"
@@ -444,7 +444,7 @@ def test_rows_of_another_form_are_one_line(tmp_path, hub):
         "row 0 of TIGER-Lab/GenAI-Bench is malformed (KeyError: 'left_output_image')"
         in report.lines[1]
     )
-    assert "no such file, and no judge's log" in report.lines[2]
+    assert "no such file, and no judge log" in report.lines[2]
 
 
 def test_without_datasets_one_line_says_what_to_install(tmp_path, monkeypatch):

@@ -203,7 +203,7 @@ def test_what_is_wrong_with_a_file_is_told_in_one_line(tmp_path):
     assert "annotations_clip.csv: no such file" in line
     write(tmp_path, prompts=[{**PROMPTS[0], "include": [{"class": ""}]}])
     line = refusal(GENERATED.load, tmp_path, "counting")
-    assert "line 1: `objects` must have the form of GenEval" in line
+    assert "line 1: `objects` must use the format of GenEval" in line
     write(tmp_path, prompts=[{**PROMPTS[0], "tag": "colours"}])
     line = refusal(GENERATED.load, tmp_path, "counting")
     assert "unknown part 'colours' of geneval" in line

@@ -148,7 +148,7 @@ def test_candidates_are_rated_with_their_share_of_the_vote(write, tmp_path):
     )
     assert "votes.csv: line 3: no vote in choice" in said
     said = refusal(in_folder.read_benchmark, write(PAIRS, rows, statistics=["auroc"]))
-    assert "statistics: must be preference_accuracy" in said
+    assert "statistics: votes support only preference_accuracy" in said
 
 
 @pytest.mark.parametrize("name", ["auroc", "majority_agreement"])

@@ -295,14 +295,14 @@ def test_preparing_says_what_is_missing_a_line_each(folder):
         report.lines[0],
     )
     assert re.search(
-        r"images: 4 of 4 images missing, first made/0.jpg; put t2i-eval-bench.json",
+        r"images: 4 of 4 images missing \(first: made/0.jpg\); put t2i-eval-bench.json",
         report.lines[1],
     )
     (folder / "images.tar.gz").unlink()
     (folder / "scores.json").unlink()
     [line] = prepare(folder).lines
     assert re.search(
-        r"scores.json: no such file; put .*DataHammer/T2I-Eval-Bench into that folder and run `vieval prepare",
+        r"scores.json: no such file; put .*DataHammer/T2I-Eval-Bench on the Hugging Face Hub into the benchmark folder, then run `vieval prepare",
         line,
     )
 

@@ -197,7 +197,10 @@ def test_no_more_calls_than_planned(options, tmp_path, vieval):
         asked = server.stats()["requests"]
     assert "vieval_demo by viescore, 210 samples: 418 calls for 420 answers" in plan
     assert "viescore, 210 samples three times: 1,260 calls for 1,260 answers" in plan
-    assert "whether it enforces JSON schemas: at most 4 calls for 0 answers" in plan
+    assert (
+        "whether the server enforces JSON schemas: at most 4 calls for 0 answers"
+        in plan
+    )
     assert 4 * 418 <= asked <= calls
     [total] = re.findall(
         r"Failures and cost: ([\d,]+) answers in total", (card / "card.md").read_text()
@@ -266,8 +269,8 @@ def test_missing_images_are_named(options, monkeypatch, vieval, shared_data):
     printed = vieval("card", "--plan", *at, "--benchmark", "imagenhub", code=1).err
     folder = shared_data / "imagenhub" / "museum" / "ImagenHub_Text-Guided_IG" / "SD"
     assert (
-        f"imagenhub has ratings but lacks images: {folder}: 197 of 197 images missing, first "
-        "sample_0.jpg, and more in "
+        f"imagenhub has ratings, but images are missing: {folder}: 197 of 197 images missing (first: "
+        "sample_0.jpg), and more in "
     ) in printed
     assert "; run: vieval prepare imagenhub;" in printed
     assert "not prepared;" not in printed

@@ -58,9 +58,9 @@ def test_an_address_is_refused_first(command, action, monkeypatch, tmp_path, cap
         ("cat.png", "s3://bucket/v.jsonl", "folders of shards"),
         ("rows.jsonl", "s3://bucket/folder", "folders of shards"),
         ("data", "s3://bucket/verdicts.parquet", "folders of shards"),
-        ("data", "az://bucket/verdicts", "must be s3://"),
-        ("data", "https://host/verdicts", "must be s3://"),
-        ("az://bucket/a.parquet", "out", "must be s3://"),
+        ("data", "az://bucket/verdicts", "must begin with s3://"),
+        ("data", "https://host/verdicts", "must begin with s3://"),
+        ("az://bucket/a.parquet", "out", "must begin with s3://"),
     ],
 )
 def test_an_address_is_not_written_to(vieval, tmp_path, monkeypatch, samples, out, key):

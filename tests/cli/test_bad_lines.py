@@ -37,7 +37,7 @@ def line(uid, file="a.png", **more):
     return {"uid": uid, "images": {"output": file}, **PROMPT, **more}
 
 
-WHOLE = "`draw` must be a whole number of at least 0"
+WHOLE = "`draw` must be a non-negative integer"
 UNTOLD = "the sample has no prompt text"
 DEEP = b'{"uid": "u", "texts": '
 BAD_LINES = {
@@ -47,7 +47,7 @@ BAD_LINES = {
         (b'"' + b"x" * 100_000 + b'"', "not a JSON object"),
         (DEEP + b"[" * 20_000 + b"}", "nested too deeply"),
         (DEEP + b'{"a": ' + b"[" * 500 + b"]" * 500 + b"}}", "nested too"),
-        (b'{"uid": "\\ud800", "images": {"output": "a.png"}}', "half of a character"),
+        (b'{"uid": "\\ud800", "images": {"output": "a.png"}}', "a lone surrogate"),
         (b'{"uid": "\xff\xfe"}', "not UTF-8"),
         (b'{"uid": ' + b"9" * 5000 + b"}", "not a JSON object"),
         (line(["x"]), "`uid` must be a string"),

@@ -42,9 +42,9 @@ def test_clear_deletes_nothing_unasked(store, server, monkeypatch, vieval):
         monkeypatch.setattr("sys.stdin", Terminal(answer))
         out = vieval("cache", "clear", "--model", "fake").out
         assert out.startswith(
-            f"delete 2 replies of fake from {store}? Asking for them again costs calls. [y/N] "
+            f"delete 2 replies of fake from {store}? Requesting them again costs calls. [y/N] "
         )
-        assert out.endswith(f"not confirmed, kept 2 replies of fake in {store}\n")
+        assert out.endswith(f"not confirmed: kept 2 replies of fake in {store}\n")
     monkeypatch.setattr("sys.stdin", Terminal("Yes\n"))
     assert vieval("cache", "clear", "--model", "fake").out.endswith(
         "deleted 2 replies\n"

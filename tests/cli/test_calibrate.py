@@ -176,7 +176,7 @@ def test_each_command_adds_the_calibrated_score(vieval, judged, tmp_path):
         found = judge.score([image], "a thing", aspect="PQ_calibrated")
         assert found == (pytest.approx(by_uid["u0"]["PQ_calibrated"]))
         assert (
-            "for task type tig, but some samples have type tie; label some of them"
+            "for task type tig, but some samples have type tie; label samples of that type"
             in refusal(
                 judge,
                 [
@@ -203,7 +203,7 @@ def test_each_command_adds_the_calibrated_score(vieval, judged, tmp_path):
     text = (report / "findings.json").read_text()
     assert f"calibration {digest}" in text
     vieval(*judged(120))
-    replaced = f"replacing PQ_calibrated of calibration {digest} in the verdicts"
+    replaced = f"replacing PQ_calibrated from calibration {digest} in the verdicts"
     for printed in (
         vieval("report", tmp_path / "v.jsonl", *calibration, "--out", report).out,
         vieval(*filtered, tmp_path / "again", *calibration).out,

@@ -22,7 +22,7 @@ def checks_of(out):
 def test_an_installation_without_data_and_servers_is_healthy(vieval):
     out = vieval("doctor").out
     answer, empty, *lines = checks_of(out)
-    assert (answer, empty) == (f"no problems in {len(lines)} checks", "")
+    assert (answer, empty) == (f"no problems found in {len(lines)} checks", "")
     assert all(line.startswith("ok ") for line in lines)
     assert max(map(len, out.splitlines())) < 600
 

@@ -173,7 +173,7 @@ def test_one_prompt_more_that_fell_by_the_whole_scale_is_in_the_bound(gate):
     )
     fell, rose = int((new - old < -0.3).sum()), int((new - old > 0.3).sum())
     assert sentence.endswith(
-        f" Scores fell by more than 0.3 on {fell} of 200 prompts and rose as much on {rose}."
+        f" Scores fell by more than 0.3 on {fell} of 200 prompts and rose by as much on {rose}."
     )
 
 
@@ -401,7 +401,7 @@ UNASKED = [{"path": ["sample"], "status": "tool_error"}]
         (updated(trace=[]), "no recorded answer to SC"),
         (
             lambda row: row["trace"][0].update(scores=[14.0]),
-            "its step SC differs from what its reply gives",
+            "its step SC differs from its reply",
         ),
         (updated(bounds={"O": [0.9, 0.1]}), "its bounds differ"),
     ],

@@ -65,7 +65,7 @@ def rank(capsys, *arguments, code=0):
 
 def test_title_and_signs_follow_the_order(given, capsys):
     """Ratings that differ by chance turn two close means over, and not the order."""
-    sentence = "The order combines labels and judge, so it can differ from that of the corrected means"
+    sentence = "The order combines labels and judge, so it can differ from the order of the corrected means"
     assert sentence not in "\n".join(rank(capsys, *given(60)))
     verdicts, flag, path = given(12)
     header, *lines = path.read_text().splitlines()

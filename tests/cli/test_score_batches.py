@@ -191,7 +191,7 @@ def test_faults_change_no_verdict(live, batched, tmp_path, monkeypatch, lists):
         assert max(content.count(b"\n") for content in service.contents.values()) <= 40
         assert service.states.keys() == STATES
     assert verdicts(tmp_path / "v.jsonl") == expected
-    assert ("may be charged twice" in told) is not lists
+    assert ("may charge twice" in told) is not lists
 
 
 class Failing(Counter):
@@ -343,7 +343,7 @@ def test_only_failed_requests_are_sent_again(tmp_path, store, batched):
         batched(service, code=1)
         store.unlink()
         said = batched(service).err
-        assert "no answer to 1 request after 3 rounds; sending again" in said
+        assert "no answer to 1 request after 3 rounds; resending" in said
         assert set(service.paid.values()) == {1}
     assert not (tmp_path / "v.jsonl.batches").exists()
 
@@ -416,7 +416,7 @@ def spoil_status(service, batch, output):
     batch["status"] = "PAUSED"
 
 
-LOST = "batch-0 completed 6 requests, but its output has none of their ids"
+LOST = "batch-0 completed 6 requests, but its output contains none of their ids"
 
 
 @pytest.mark.parametrize(
@@ -424,7 +424,7 @@ LOST = "batch-0 completed 6 requests, but its output has none of their ids"
     [
         (spoil_ids, LOST),
         (spoil_output, LOST),
-        (spoil_status, "batch-0 has an unknown status, 'PAUSED'"),
+        (spoil_status, "batch-0 has the unknown status 'PAUSED'"),
     ],
 )
 def test_paid_answers_are_found(live, batched, tmp_path, monkeypatch, spoil, message):
@@ -484,7 +484,7 @@ def test_no_more_waves_than_a_judge_says(tmp_path, batched, judge, settings, wav
     assert most == waves + judge.endswith(("vq2a", "vqascore"))
 
 
-TOOLS = "cigeval uses image tools between its questions, so each question would be its own batch"
+TOOLS = "cigeval uses image tools between its questions, so each question would be a separate batch"
 
 
 @pytest.mark.parametrize(
@@ -514,7 +514,7 @@ def test_a_gateway_without_a_service_of_files_is_named(tmp_path, store, batched)
 
     with BatchServer(on_call=fails) as service:
         line = batched(service, code=1).err.splitlines()[-1]
-    assert "accepts no files (HTTP 500: a fault before)" in line
+    assert "does not accept files (HTTP 500: a fault before)" in line
     assert "omit --batch" in line
     assert uploads["POST"] <= 4
 
@@ -530,7 +530,7 @@ def test_a_service_without_batches_is_named_with_what_to_do(tmp_path, store, bat
     samples(tmp_path, 2)
     with FakeServer() as server:
         line = batched(server, code=1).err.splitlines()[-1]
-    assert "accepts no files" in line
+    assert "does not accept files" in line
     assert "omit --batch" in line
 
 
@@ -555,7 +555,9 @@ def test_anyone_answers_files_of_batches(live, tmp_path, refused, vieval):
         )
         for bad in (b"", b'{"custom_id": [1]}\n', b'{"custom_id": "another"}\n'):
             Path(answers).write_bytes(bad)
-            assert "answers.jsonl answers no request of" in refused(arguments)
+            assert "answers.jsonl has no answers to the requests in" in refused(
+                arguments
+            )
         Path(answers).write_bytes(service.contents[batch["output_file_id"]])
     vieval(*arguments)
     assert verdicts(tmp_path / "v.jsonl") == expected

@@ -102,8 +102,8 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
     assert code == 1
     reasons = [row["trace"][0]["reason"] for row in written[1:]]
     found = reasons[0]
-    assert found == "3 cells, but the header has 7; put texts with commas in quotes"
-    assert reasons[2] == "`draw` must be a whole number of at least 0"
+    assert found == "3 cells, but the header has 7; quote cells that contain commas"
+    assert reasons[2] == "`draw` must be a non-negative integer"
     assert reasons[3].endswith(
         "not a local file: https://example.com/a.png; pass --allow-urls HOST to download "
         "images from that host"

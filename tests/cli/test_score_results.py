@@ -135,7 +135,7 @@ def test_verdicts_before_a_server_went_away_are_kept(folder, vieval):
     with FakeServer() as server:
         said = vieval(*command, *named(server)).err
         assert server.stats()["requests"] <= 1 + 2 * (6 - kept)
-    assert f"{6 + kept} verdicts of an earlier run are kept" in said
+    assert f"{6 + kept} verdicts from an earlier run" in said
     found = [row["judge"] for row in lines("out/v.jsonl")]
     assert found == (["sharpness"] * 6 + ["viescore"] * 6)
     assert not Path("out/v.jsonl.partial").exists()

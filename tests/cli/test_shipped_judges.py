@@ -205,7 +205,7 @@ def test_a_network_reads_an_imported_wording(name, vieval, tmp_path, monkeypatch
     template.write_text(template.read_text().replace("Rating", "Rate"))
     registry.judges.cache_clear()
     again = vieval("score", samples, "--judge", name, "--out", out, code=1)
-    assert "the wording that it was trained with is not shipped" in again.err
+    assert "its training prompt is not included" in again.err
     registry.judges.cache_clear()
 
 

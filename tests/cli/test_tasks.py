@@ -58,7 +58,7 @@ def test_a_benchmark_lists_tasks_and_lacks(ratings_folder, monkeypatch, capsys):
     assert not any(name.startswith("generate_") for name in rows)
     assert "Text-To-Image_rater1.tsv: no such file" in " ".join(rows["imagenhub/tig:"])
     found = " ".join(rows["imagenhub/cig:"])
-    assert "for live judging run `vieval prepare imagenhub --part cig`" in found
+    assert "to judge live, run `vieval prepare imagenhub --part cig`" in found
 
 
 @pytest.mark.parametrize("given", ["demo_viescore_ti", "*demo_viescore_ti*"])

@@ -117,9 +117,9 @@ def test_what_a_pipeline_cannot_be_given_is_said(painter, tmp_path):
     other = {} if roles else {"source": Image(picture(b"source"))}
     [told] = made(painting(tmp_path), wanted(other, "1"))
     assert told["images"] == []
-    assert ("needs an image for image" if roles else "accepts no source image") in told[
-        "text"
-    ]
+    assert (
+        "requires an image for image" if roles else "accepts no source image"
+    ) in told["text"]
     with pytest.raises(VievalError, match="has no argument 'colour'"):
         make(painting(tmp_path, colour="red"), [wanted(roles, "1")], bar=False)
 

@@ -100,7 +100,7 @@ def test_an_edit_is_a_form_with_the_images_and_a_mask_that_is_transparent_where_
             "content filter blocked",
         ),
         ((400, {"error": {"message": "bad size"}}), "api_error", "bad size"),
-        ((200, {"data": [{"b64_json": "!!"}]}), "api_error", "not base64"),
+        ((200, {"data": [{"b64_json": "!!"}]}), "api_error", "not valid base64"),
         (
             (200, {"data": [{"b64_json": "aGVsbG8="}]}),
             "api_error",

@@ -477,7 +477,7 @@ def test_a_host_that_raises_ends_the_run_with_one_line(few, capsys):
         raise MemoryError("out of\nmemory")
 
     assert re.search(
-        "Recording failed .MemoryError: out of memory.; earlier replies are kept",
+        "Recording failed .MemoryError: out of memory.; earlier answers are kept",
         refusal(judged, Recording(True, answer), instances(few)),
     )
     assert "Traceback" in capsys.readouterr().err

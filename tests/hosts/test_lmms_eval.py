@@ -286,7 +286,7 @@ def test_replays(results_of, ratings_folder, cig_logs, tmp_path, capsys, tasks):
     ]
     assert "imagenhub_viescore_tie, " in line
     assert "imagenhub_cigeval" in line
-    assert f"({cig_logs} has no verdicts on them)" in line
+    assert f"({cig_logs} has no verdicts for them)" in line
 
 
 def test_a_replay_refuses_an_absent_task(ratings_folder, cig_logs, tmp_path):

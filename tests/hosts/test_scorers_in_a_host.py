@@ -84,7 +84,7 @@ def test_the_weights_of_several_metrics_come_from_the_options(evaluate, scorer_w
         (("nowhere/at/all",), "nowhere/at/all: weights folder not found"),
         (
             ("openai/no-such",),
-            "not on this machine and cannot be downloaded from the hub",
+            "not on this machine and cannot be downloaded from the Hugging Face Hub",
         ),
         (
             (None, {"colour": "red"}),

@@ -125,7 +125,7 @@ def test_a_share_of_tasks_of_different_size_is_told():
         return [SimpleNamespace(samples=[None] * size) for size in sizes]
 
     [line] = settings._limit_lines(tasks(24, 48), 0.5)
-    assert line.startswith("--limit 0.5: lmms-eval takes this share of its first task")
+    assert line.startswith("--limit 0.5: lmms-eval takes this share of the first task")
     assert settings._limit_lines(tasks(24, 48), 8) == []
     assert settings._limit_lines(tasks(24, 24), 0.5) == []
 

@@ -364,7 +364,7 @@ def test_no_tool_is_used_on_a_control_image(tool):
     assert game.labels == [["plan"], ["control/rating", "prompt/rating"]]
     assert shown(game, "control/rating") == ["control", "output"]
     assert game.verdict.findings == ("plan: forbidden tool", "plan: no tool")
-    assert step(game, "plan/control").reason == "tools are not used on guidance maps"
+    assert step(game, "plan/control").reason == "tools do not support guidance maps"
 
 
 def test_an_unreadable_plan_is_asked_for_again_and_then_done_without():
@@ -525,6 +525,6 @@ def test_a_package_that_is_missing_is_told_before_the_run(monkeypatch):
         "grounding", needs=("no_such_package",), use=tools.registry()["grounding"].use
     )
     monkeypatch.setattr(tools, "planned", lambda: (lacking, tools.registry()["ocr"]))
-    with pytest.raises(VievalError, match="grounding needs no_such_package"):
+    with pytest.raises(VievalError, match="grounding requires no_such_package"):
         prepared()
     assert prepared(removed=("grounding", "ocr")).judge

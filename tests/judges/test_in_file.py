@@ -322,7 +322,7 @@ def test_kinds_are_those_that_have_what_is_shown_and_named(file):
         ),
         (
             {"name": "My judge"},
-            "name: must be lowercase letters, digits and _, got 'My judge'",
+            "name: must contain only lowercase letters, digits and _, got 'My judge'",
         ),
         (
             {"judge": "viescore"},
@@ -355,7 +355,7 @@ def test_kinds_are_those_that_have_what_is_shown_and_named(file):
         ),
         (
             {"questions": {"PQ": question(scores=())}},
-            "questions.PQ.scores: must have a name for each number",
+            "questions.PQ.scores: must list a name for each number",
         ),
         (
             {"questions": {"PQ": {"scores": ["a"]}}},
@@ -386,7 +386,7 @@ def test_kinds_are_those_that_have_what_is_shown_and_named(file):
         ({"replies": "markdown"}, "replies: unknown name 'markdown'"),
         (
             {"replies": "number", "questions": {"PQ": question(scores=("a", "b"))}},
-            "must have one name with `replies: number`",
+            "must contain only one name if `replies` is `number`",
         ),
         (
             {
@@ -611,7 +611,7 @@ def test_a_prompt_that_asks_for_no_text_needs_none(file):
         ),
         (
             {"measure": {"clean": "text_rendering:SC"}},
-            "measure.clean: is the name of another score",
+            "measure.clean: already the name of another score",
         ),
         (
             {"combine": {"SC": "min"}},

@@ -93,11 +93,11 @@ def test_numbers_are_what_a_prompt_is_about_by_its_tag_else_by_its_limits(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("cat", "must have the form of GenEval"),
-        ("[]", "must have the form of GenEval"),
+        ("cat", "must use the format of GenEval"),
+        ("[]", "must use the format of GenEval"),
         ('{"include": []}', "no object"),
-        ('{"include": ["cat"]}', "must have the form of GenEval"),
-        ('{"include": [{"count": 1}]}', "must have the form of GenEval"),
+        ('{"include": ["cat"]}', "must use the format of GenEval"),
+        ('{"include": [{"count": 1}]}', "must use the format of GenEval"),
         ('{"include": [{"class": ""}]}', "a class must be a string"),
         ('{"include": [{"class": "cat", "count": 0}]}', "a whole number of at least 1"),
         (
@@ -276,7 +276,7 @@ def test_without_colors_no_model_of_colors_is_asked_for():
 def test_a_scene_of_another_form_is_not_applicable():
     verdict = play(prepared("objects").program(sample("a dog"))).verdict
     assert (verdict.scores, verdict.status) == ({}, Status.NOT_APPLICABLE)
-    assert "must have the form of GenEval" in verdict.reason
+    assert "must use the format of GenEval" in verdict.reason
 
 
 def test_a_detection_that_failed_gives_no_score():

@@ -503,7 +503,7 @@ def test_a_pack_that_does_not_show_everything_once_is_named(tmp_path, text):
     )
     assert outcome.verdict.status is Status.TOOL_ERROR
     assert (
-        "prompt pack mine, template q.jinja: must have one place"
+        "prompt pack mine, template q.jinja: must contain each of"
         in outcome.verdict.trace[0].reason
     )
 

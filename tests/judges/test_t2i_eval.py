@@ -218,7 +218,7 @@ def test_a_summary_reads_its_own_dimension_and_the_overall_one_reads_all_three()
         ),
         (
             '{"entities": [], "relations": []}',
-            "entities: number of values must be 1, got 0",
+            "entities: the number of values must be 1, got 0",
             "unreadable answer",
         ),
         (
@@ -460,7 +460,7 @@ def test_explanations_are_graded_against_the_annotators():
     assert "A fine tree." in str(waves[8][1].messages[0].parts[-1])
     verdict, waves = outcome(played(TREE.sample, Script((TREE,)), options))
     assert len(waves) == 8
-    assert verdict.findings == ("no explanation with a reference",)
+    assert verdict.findings == ("no explanation has a reference",)
 
 
 @pytest.mark.parametrize(*table("scores_in_markdown.jsonl"))

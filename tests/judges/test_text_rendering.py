@@ -146,11 +146,11 @@ def test_many_texts_and_a_long_reading_end_soon():
             'got "Luna"; or pass --columns texts.wanted_text=COLUMN',
         ),
         (f'says "{"a" * (MOST_LETTERS + 1)}"', "at most 2,000 letters"),
-        ('says "שלום"', "OCR supports Latin"),
+        ('says "שלום"', "OCR supports only Latin"),
         ('says "مرحبا"', "got"),
         ('says "I 🦊 NY"', "got 🦊"),
-        ('says "привет"', "OCR supports Latin"),
-        ('says "한국"', "OCR supports Latin"),
+        ('says "привет"', "OCR supports only Latin"),
+        ('says "한국"', "OCR supports only Latin"),
     ],
 )
 def test_a_prompt_whose_text_cannot_be_compared_is_not_applicable(prompt, reason):
@@ -373,7 +373,7 @@ def test_without_its_packages_it_says_what_to_install(monkeypatch):
     )
     with pytest.raises(
         VievalError,
-        match=r"needs rapidocr and onnxruntime; run pip install \"\.\[text\]\"",
+        match=r"requires rapidocr and onnxruntime; run pip install \"\.\[text\]\"",
     ):
         SPEC.build(SPEC.options(), None, "")
 

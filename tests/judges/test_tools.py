@@ -101,7 +101,8 @@ def test_a_new_tool_is_one_new_file(tmp_path, monkeypatch):
 
 def test_a_package_that_is_missing_is_named_with_the_command_to_install_it():
     with pytest.raises(
-        ToolMissing, match=r'saw needs no_such_package; run pip install "\.\[tools\]"'
+        ToolMissing,
+        match=r'saw requires no_such_package; run pip install "\.\[tools\]"',
     ):
         require([Tool("saw", needs=("no_such_package",))], install_advice("tools"))
     require([Tool("saw", needs=("numpy",))], "")

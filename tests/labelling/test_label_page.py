@@ -188,7 +188,7 @@ def test_the_command_makes_the_same_page_for_the_same_seed_and_prints_it(
     assert keys_of(first) != keys_of(third)
     assert "seed 7." in first
     assert (
-        "3 of 6 to label\ndrawn from 3 of 3 strata (kind and generator), 1 from each, seed 7\n"
+        "3 of 6 to label\nsampled from 3 of 3 strata (kind and generator), 1 from each, seed 7\n"
         in capsys.readouterr().out
     )
     assert sorted({key[3] for key in keys_of(first)}) == ["demo_a", "demo_b", "demo_c"]
@@ -217,7 +217,7 @@ def test_what_is_rated_already_is_left_out_of_a_larger_page(
     assert len(asked) == 2
     assert not asked & {tuple(key) for key in keys_of(few.read_text())}
     assert run(samples_file, "--n", 3, "--human", ratings, "--out", more) == 1
-    assert "all 3 are rated; pass a larger --n" in capsys.readouterr().err
+    assert "selects only rated images (3); pass a larger --n" in capsys.readouterr().err
 
 
 def test_a_plan_stands_beside_the_page_and_asks_up_to_its_looks(tmp_path, vieval):
@@ -325,7 +325,7 @@ def test_another_is_drawn_for_an_image_that_cannot_be_read(
     assert shown[0].endswith(": 3 of 3 to label")
     [line] = [line for line in shown if "left out" in line]
     assert line.startswith(
-        f"left out 2 of 5 whose image is missing or unreadable; the first: {samples}: "
+        f"left out 2 of 5 samples, because the image is missing or unreadable (first: {samples}: "
         f"line 2: {tmp_path / '2.png'} "
     )
     vieval("label", samples, "--kind", "tig", "--n", 3, "--out", out)
@@ -350,7 +350,7 @@ def test_verdicts_on_missing_images_are_left_out_and_named_in_the_next_command(
     shown = vieval("label", verdicts, "--out", tmp_path / "page.html").out.splitlines()
     assert [key[2] for key in keys_of((tmp_path / "page.html").read_text())] == ["1"]
     assert (
-        "left out 3 of 4 whose image is missing or unreadable; the first: own/tig/m/2: "
+        "left out 3 of 4 samples, because the image is missing or unreadable (first: own/tig/m/2: "
         in "\n".join(shown)
     )
     assert shown[-1].endswith(

@@ -196,7 +196,7 @@ UNCOVERED = "none of the leaderboard's benchmarks (imagenhub, genai_bench_tiger)
         ),
         (
             *(STATISTICS, {"draws": 10**9}),
-            "the card's statistics are not those of vieval card (at most 10,000 draws)",
+            "the card's statistics must be those of `vieval card`, with at most 10,000 draws",
         ),
         ((), {"entries": []}, f"the card covers {UNCOVERED}"),
     ],

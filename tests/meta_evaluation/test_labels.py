@@ -107,7 +107,7 @@ def test_auroc_of_ratings_between_0_and_1_is_undefined_and_says_why():
     rows = [observation("a", 0.1, (0, 1)), observation("b", 0.2, (1, 1))]
     estimate = summarise(rows, ("auroc",)).estimates["auroc_value"]
     assert np.isnan(estimate.value)
-    assert estimate.reasons == ("auroc requires ratings that are all 0 or 1",)
+    assert estimate.reasons == ("auroc requires ratings of 0 or 1",)
 
 
 def test_correlations_with_mean_human_scores_and_an_interval():

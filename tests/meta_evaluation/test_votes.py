@@ -109,7 +109,7 @@ def test_of_one_order_alone_nothing_is_said_of_two():
         "inconsistent_share",
     ):
         assert math.isnan(found[f"votes_{what}_value"].value)
-        assert found[f"votes_{what}_value"].reason == "only one order was asked"
+        assert found[f"votes_{what}_value"].reason == "only one order was shown"
     made = ByVotes().findings("b", ("t",), [run("mine", rows)], OPTIONS)
     assert [one.name for one in made.tables] == ["accuracy"]
 
@@ -232,11 +232,11 @@ def test_a_contest_that_no_judge_was_asked_about_for_its_votes_is_left_out():
     [
         (
             {"preferences": {"forward": 0.5}},
-            "preferences cannot distinguish both good from both bad",
+            'preferences cannot distinguish "both good" from "both bad"',
         ),
         (
             {"scores": ({"O": 0.5}, {"O": 0.2})},
-            "thresholds require contests of at least two groups",
+            "thresholds require contests from at least two groups",
         ),
     ],
 )

@@ -128,7 +128,7 @@ def test_contests_of_one_group_have_no_thresholds_and_say_so():
     rows = [replace(o, group="g") for o in scored(6)]
     found = summarise(rows, aspects=("O",)).estimates
     got = found["O_accuracy_four_way_value"].reason
-    assert got == "thresholds require contests of at least two groups"
+    assert got == "thresholds require contests from at least two groups"
     assert not math.isnan(found["O_accuracy_decisive_value"].value)
 
 
@@ -155,7 +155,7 @@ def test_preferences_are_averaged_over_the_orders():
     found = summarise(rows).estimates
     assert found["votes_accuracy_decisive_value"].value == 0.5
     got = found["votes_accuracy_four_way_value"].reason
-    assert got == "preferences cannot distinguish both good from both bad"
+    assert got == 'preferences cannot distinguish "both good" from "both bad"'
     got = found["votes_forward_accuracy_decisive_value"].reason
     assert got == "the judge gives preferences, not votes"
     assert math.isnan(found["votes_both_orders_accuracy_value"].value)

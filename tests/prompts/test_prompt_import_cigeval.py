@@ -358,7 +358,7 @@ def test_what_is_left_out_is_said_and_the_pack_named(tmp_path, capsys):
     assert run(checkout(tmp_path / "repo"), tmp_path / "packs") == 0
     left_out, made = capsys.readouterr().out.strip().splitlines()
     assert left_out.endswith(
-        "backbones that take one image: Text_Guided_IE_Task_1_llava"
+        "backbones that accept one image: Text_Guided_IE_Task_1_llava"
     )
     assert f"judges.cigeval.pack: {tmp_path / 'packs' / 'authors'}" in made
     assert run(tmp_path / "repo", tmp_path / "packs") == 1
@@ -423,24 +423,24 @@ RATING = "Mask_Guided_IE_Task_1_evaluation"
         (NOTES, anew("def get_tool_text(:"), "cannot be read as Python (invalid syntax"),
         (SCENES, anew("sgPrompt = " + "(" * 5000), "cannot be read as Python ("),
         (SCENES, anew("sgPrompt = 'x'" + " + 'x'" * 9000), "cannot be read as Python ("),
-        (PROMPTS, add("# " + "x" * 140_000), "too large for a file of prompts (limit 131072 bytes)"),
+        (PROMPTS, add("# " + "x" * 140_000), "too large for a prompts file (limit 131072 bytes)"),
         (PROMPTS, anew("x = 1"), ("has no text Tool_Decide, Text_Guided_IG_Rule, "
-                                 "Text_Guided_IG_Task_1 (34 missing in all")),
+                                 "Text_Guided_IG_Task_1 (34 missing in total")),
         (PROMPTS, named(RULE, "pass"), f"has no text {RULE}"),
         (PROMPTS, add(f"{RULE} += 'more'"), f"has no text {RULE}"),
         (PROMPTS, named(RULE, f"if True: {RULE} = 'x'"), f"has no text {RULE}"),
         (PROMPTS, named(RULE, f"{RULE} = f'{{1}} x'"), f"has no text {RULE}"),
         (PROMPTS, named(RULE, f"{RULE} = open('/etc/passwd').read()"), f"has no text {RULE}"),
         (PROMPTS, named(RULE, f"{RULE} = '\\ud800'"), f"has no text {RULE}"),
-        (PROMPTS, named(RULE, f"{RULE} = 'of {{text}}'"), f"{RULE}: has an unknown place 'text'"),
-        (PROMPTS, named(RATING, f"{RATING} = 'rate'"), f"{RATING} must have one place {{tool_text}}, got 0"),
-        (PROMPTS, named("Tool_Decide", "Tool_Decide = '{task}{task}'"), "Tool_Decide must have one place {task}, got 2"),
+        (PROMPTS, named(RULE, f"{RULE} = 'of {{text}}'"), f"{RULE}: has an unknown placeholder 'text'"),
+        (PROMPTS, named(RATING, f"{RATING} = 'rate'"), f"{RATING} must have one placeholder {{tool_text}}, got 0"),
+        (PROMPTS, named("Tool_Decide", "Tool_Decide = '{task}{task}'"), "Tool_Decide must have one placeholder {task}, got 2"),
         (NOTES, put("def get_tool_text", "def other"), "get_tool_text must have three texts"),
         (NOTES, put(repr(TWO), repr(TWO) + ".strip()"), "get_tool_text must have three texts"),
         (NOTES, put('return ""', "return '{scene_graph_1}'"), "get_tool_text must have three texts"),
-        (NOTES, put(repr(TWO), repr(ONE + " too")), "get_tool_text has two texts with the same places (scene_graph)"),
-        (NOTES, put(repr(TWO), "'{scene_graph_9}'"), "a text of get_tool_text: has an unknown place 'scene_graph_9'"),
-        (SCENES, anew("sgPrompt = 'of {mood}'"), "sgPrompt: has an unknown place 'mood'"),
+        (NOTES, put(repr(TWO), repr(ONE + " too")), "get_tool_text has two texts with the same placeholders (scene_graph)"),
+        (NOTES, put(repr(TWO), "'{scene_graph_9}'"), "a text of get_tool_text: has an unknown placeholder 'scene_graph_9'"),
+        (SCENES, anew("sgPrompt = 'of {mood}'"), "sgPrompt: has an unknown placeholder 'mood'"),
         (SCENES, anew("sgPrompt: str"), "has no text sgPrompt"),
     ],
 )  # fmt: skip

@@ -154,16 +154,16 @@ def test_the_pack_says_how_it_is_answered_and_for_what(checkout):
         (
             "<instruct_prompt>",
             "<instruct_prompt> <mood>",
-            "has an unknown place 'mood'",
+            "has an unknown placeholder 'mood'",
         ),
-        ("<right_output_image>", "", "must have one place for each picture"),
+        ("<right_output_image>", "", "must have one placeholder for each picture"),
         (
             "<right_output_image>",
             "<left_output_image>",
-            "must have one place for each picture",
+            "must have one placeholder for each picture",
         ),
-        ("<source_image>", "", "must have one place for each picture"),
-        ("Before", "<right_image>", "must have one place for each picture"),
+        ("<source_image>", "", "must have one placeholder for each picture"),
+        ("Before", "<right_image>", "must have one placeholder for each picture"),
     ],
 )
 def test_a_file_that_is_not_as_it_was_is_named(checkout, capsys, old, new, said):

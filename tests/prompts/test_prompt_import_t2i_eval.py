@@ -156,7 +156,7 @@ def test_a_place_that_is_not_known_is_named(tmp_path, vieval):
     file = repo / "src" / "prompt" / "templates.py"
     file.write_text(file.read_text().replace("{text_prompt}", "{text_prompt} {mood}"))
     assert (
-        "unknown place 'mood'"
+        "unknown placeholder 'mood'"
         in vieval(
             "prompts", "import", "t2i_eval", repo, "--to", tmp_path / "packs", code=1
         ).err

@@ -72,7 +72,7 @@ def test_hidden_images_are_counted_and_never_complete(vieval, tmp_path):
     write_members(tmp_path / "data" / "a.tar", members)
     out = tmp_path / "out"
     printed = vieval("score", tmp_path / "data", *JUDGE, "--out", out, code=1)
-    assert "a.tar: 5 images not judged, the first in column '5_0'" in printed.err
+    assert "a.tar: 5 images not judged (first: column '5_0')" in printed.err
     assert "rename the members" in printed.err
     assert "incomplete: " in printed.err
     assert "wrote" not in printed.out
@@ -106,7 +106,7 @@ def test_the_last_dot_goes_through_run_filter_and_a_second_run(vieval, tmp_path)
         ],
     )
     printed = vieval("score", tmp_path / "data", *JUDGE, "--out", tmp_path / "out")
-    assert "keys end at the last dot of a name" in printed.err
+    assert "keys end at the last dot of each name" in printed.err
     found = [row["uid"] for row in verdicts(tmp_path / "out")]
     assert found == [f"cfg3.5_{number}" for number in range(6)]
     vieval("filter", tmp_path / "out", "--where", "PQ >= 0", "--out", tmp_path / "kept")

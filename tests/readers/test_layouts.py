@@ -295,7 +295,7 @@ def test_missing_images_are_counted(name, removed, words, tmp_path):
 def test_two_files_of_one_image_are_refused(name, file, tmp_path):
     folder = MAKERS[name](tmp_path)
     save(tmp_path / file, picture(1))
-    with pytest.raises(VievalError, match="are two files of one image"):
+    with pytest.raises(VievalError, match="are files of the same image"):
         read_layout(folder, read_layout_file(name))
 
 

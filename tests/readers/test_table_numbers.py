@@ -89,7 +89,7 @@ def test_a_second_column_of_a_name_that_is_needed_is_refused(tmp_path, name):
     path = tmp_path / "labels.csv"
     path.write_text(f"{','.join(COLUMNS)},{name}\nb,p,1,m,0,me,SC,1,0\n")
     assert re.search(
-        rf"labels.csv: two columns are called '{name}'; rename or remove one",
+        rf"labels.csv: two columns are named '{name}'; rename or remove one",
         refusal(read_ratings, [path]),
     )
 
@@ -117,7 +117,7 @@ def test_ratings_of_imagenhub(tmp_path):
     assert "-0.0" not in str(read_imagenhub(tmp_path, "tig"))
     write([*header, info.image_models[0]], "[1, 1]")
     assert re.search(
-        f"two columns are called {info.image_models[0]!r}",
+        f"two columns are named {info.image_models[0]!r}",
         refusal(read_imagenhub, tmp_path, "tig"),
     )
     for cell in ("[1_0, 1]", "[NaN, 1]", "[Infinity, 1]", '["1", 1]', "[٠, 1]"):
@@ -138,7 +138,7 @@ def test_a_printed_number_is_a_plain_one(tmp_path, text):
         refusal(compare_with_printed, path, {}),
     )
     path.write_text(f"{header},printed\nt,t,m,j,rho,SC,1,yes,,2\n")
-    assert "two columns are called 'printed'" in refusal(compare_with_printed, path, {})
+    assert "two columns are named 'printed'" in refusal(compare_with_printed, path, {})
     path.write_bytes(f"{header}\nt,t,m,j,rho,SC,1,yes,\xff\n".encode("latin-1"))
     with pytest.raises(VievalError, match="expected.csv: must be UTF-8"):
         compare_with_printed(path, {})
@@ -151,7 +151,7 @@ def test_a_draw_is_a_whole_number(tmp_path, draw):
     path = tmp_path / "made.jsonl"
     path.write_text(f'{{"image": "a.png", "uid": "u", "draw": {draw}}}\n')
     assert re.search(
-        r"made.jsonl: line 1: `draw` must be a whole number of at least 0",
+        r"made.jsonl: line 1: `draw` must be a non-negative integer",
         refusal(PrecomputedImages, path),
     )
 
@@ -163,7 +163,7 @@ def test_a_draw_of_a_table_is_a_whole_number(tmp_path, draw):
     (verdict,) = (
         row.verdict for row in read_samples(tmp_path / "s.csv") if row.verdict
     )
-    assert "`draw` must be a whole number of at least 0" in verdict.reason
+    assert "`draw` must be a non-negative integer" in verdict.reason
 
 
 @pytest.mark.parametrize("value", ['"0_1"', '"0.5"', "true", "[1]", "Infinity"])

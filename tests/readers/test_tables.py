@@ -356,7 +356,10 @@ OTHERS = {
     "an AVIF": (b"\0\0\0 ftypavif\0\0\0\0avif", "an image (AVIF)"),
     "a zip": (b"PK\x03\x04" + bytes(40), "a ZIP archive; unpack it"),
     "a gzip": (b"\x1f\x8b\x08" + bytes(40), "a gzip file; unpack it"),
-    "a pickle": (PICKLE, "a pickle, which is not read because it could run any code"),
+    "a pickle": (
+        PICKLE,
+        "a pickle, which is not read because it could run arbitrary code",
+    ),
     "a binary file": (b"\x7fELF" + bytes(100), "a binary file, not a supported table"),
     "text": (b"Dear diary,\ntoday I drew a cat.\n" * 67, NO_COLUMN),
     "lines that are no JSON": (

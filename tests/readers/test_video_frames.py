@@ -212,7 +212,8 @@ def test_preparing_t2vscore_makes_the_frames_its_samples_name(tmp_path):
         report.lines[0],
     )
     assert re.search(
-        r"frames2/floor33/7: 2 of 2 images missing, first 0.jpg; put", report.lines[1]
+        r"frames2/floor33/7: 2 of 2 images missing \(first: 0.jpg\); put",
+        report.lines[1],
     )
 
     write_video(folder / "videos" / "floor33" / "0007.mp4", 4)

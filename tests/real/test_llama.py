@@ -85,6 +85,6 @@ def test_a_model_without_its_vision_part_is_refused(tmp_path):
     data = write_parquet(tmp_path / "data", files=1, rows_each=5)
     with llama(tmp_path / "llama", "blind") as server:
         said = ended(start(*arguments(data, tmp_path / "out", server, *SMALL)), 1)
-    assert "fake does not see the images that it is sent" in said
+    assert "fake does not see the images sent to it" in said
     assert "you may need to provide the mmproj" in said
     assert verdicts(tmp_path / "out") == []

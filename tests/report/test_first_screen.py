@@ -419,7 +419,7 @@ def test_a_pixel_measure_says_what_it_measures(tmp_path, scores, said):
     )
     text = report_of(tmp_path, Results((run,)))
     assert html.unescape(inside(text, "h1")) == said
-    assert "sharpness measures edges; noise counts too." in Page(text).said
+    assert "sharpness measures edges, including those of noise." in Page(text).said
 
 
 def test_undecided_contests_say_so_once(tmp_path):

@@ -250,9 +250,9 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_reported(tmp_path, 
     bad.write_bytes(b"\xff\xfe{}\n")
     command = ["report", str(good), str(bad), "--out", str(tmp_path / "out")]
     said = vieval(*command, code=1).err
-    assert f"vieval: skipped, as it cannot be read: {bad}" in said
+    assert f"vieval: skipped, because it cannot be read: {bad}" in said
     text = (tmp_path / "out" / "report.md").read_text()
-    assert f"Note: not readable, left out: {bad}" in text
+    assert f"Note: skipped, because it cannot be read: {bad}" in text
     [line] = vieval("report", bad, "--out", tmp_path / "none", code=1).err.splitlines()
     assert str(bad) in line
     assert not (tmp_path / "none").exists()

@@ -214,7 +214,7 @@ def test_a_page_does_not_grow_beyond_its_size(tmp_path):
     assert isinstance(thumbnail(drawn(tmp_path, "red"), thumbnails), Thumbnail)
     assert thumbnails.left_out == 0
     found = thumbnail(drawn(tmp_path, "blue"), thumbnails)
-    assert found == "omitted to limit the page's size"
+    assert found == "omitted to limit the page size"
     assert isinstance(thumbnail(drawn(tmp_path, "red"), thumbnails), Thumbnail)
     assert thumbnails.left_out == 1
 

@@ -94,7 +94,7 @@ def test_prompts_are_drawn_by_seed(vieval, judged, tmp_path, monkeypatch):
     monkeypatch.setattr(sample_shards, "__defaults__", (False, 10))
     printed = vieval("rank", judged, "--tables", tables).out
     assert "counts use all 120 verdicts" in printed
-    assert "on 10 randomly drawn prompts (seed 0)" in printed
+    assert "on 10 randomly sampled prompts (seed 0)" in printed
     assert [
         row["n"]
         for row in json.loads((tables / "findings.json").read_text())["all_scores"]

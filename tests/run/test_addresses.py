@@ -150,7 +150,7 @@ def test_a_name_that_leads_into_a_private_network_is_refused(score):
         )
         assert code == 1
         assert told["1"].endswith(
-            "localhost resolves to a private address; if that is intended, use the address itself"
+            "localhost resolves to a private address; if this is intended, use the IP address"
         )
         assert asked == []
 

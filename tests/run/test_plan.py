@@ -150,14 +150,14 @@ def test_what_is_not_asked_is_counted_with_what_it_would_have_cost(store, sample
     [line] = [
         line
         for line in told.splitlines()
-        if line.startswith("left out by the option aspects: ")
+        if line.startswith("skipped by the option aspects: ")
     ]
     _, _, price = told.partition("price: ")
     share = (
         float(price.split()[0]) * COUNT / (COUNT + 1)
     )  # a call of 41 asks what the server can
     assert line.startswith(
-        f"left out by the option aspects: {COUNT} questions, 49% of all, about "
+        f"skipped by the option aspects: {COUNT} questions, 49% of all, about "
     )
     found = float(re.search(r"about ([\d.]+)", line)[1])
     assert found == (pytest.approx(share, rel=0.01))
@@ -248,7 +248,7 @@ def test_a_failing_pilot_is_one_line(store, samples, run, tmp_path):
     code, _, told = run(tmp_path / "t.jsonl", None)
     assert code == 1
     assert (
-        "vieval: viescore cannot judge any of these samples, so there is no plan"
+        "vieval: viescore cannot judge any of these samples, so there is nothing to plan"
         in told
     )
     assert "the sample has no source image" in told

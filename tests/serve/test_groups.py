@@ -21,9 +21,11 @@ def test_shares_of_wins_of_a_group(server):
         shares = FlowFactory(f"{running.url}/group").rewards(PROMPTS, IMAGES)
         rows = [row(image, "a cube", kind="tig", group="g") for image in IMAGES]
         _, answer = running.post("/v1/judge", {"samples": rows})
-        with pytest.raises(RuntimeError, match="compares the members of a group"):
+        with pytest.raises(RuntimeError, match="compares samples of a group"):
             FlowFactory(running.url).rewards(PROMPTS, IMAGES)
-        with pytest.raises(RuntimeError, match="no other sample to compare"):
+        with pytest.raises(
+            RuntimeError, match="must have at least 2 samples to compare"
+        ):
             FlowFactory(f"{running.url}/group").rewards(PROMPTS[:1], IMAGES[:1])
         asked = server.stats()["requests"]
     assert sum(shares) == pytest.approx(

@@ -182,7 +182,7 @@ def test_every_judge_can_be_asked_about_the_image_of_noise(name):
 
     spec = registry.judges()[name]
     if name in ("edit_reward", "hpsv3"):
-        with pytest.raises(VievalError, match="wording that it was trained with"):
+        with pytest.raises(VievalError, match="its training prompt is not included"):
             prepare(name, None, Config())
         return
     for kind in ("", *(kind for kind in spec.needs if kind != "*")):

@@ -151,7 +151,7 @@ def test_a_test_split_trains_nothing(tmp_path, capsys):
     [
         ("image", "turn 2 of sequence magicbrush/train/7 has no image"),
         ("instruction", "turn 2 of sequence magicbrush/train/7 has no instruction"),
-        ("order", "one before, got 7-input.png"),
+        ("order", "previous turn, got 7-input.png"),
         ("pixels", "7-output2.png"),
         ("json", "does not fit this layout"),
         ("nothing", "not a folder of turns"),

@@ -73,8 +73,8 @@ class JudgeBatches:
         ).scores
         if not self._scores:
             raise VievalError(
-                f"{name} compares images, but a row of a batch has only one; use a "
-                "judge that scores"
+                f"{name} compares images, but each row of a batch has only one image; "
+                "use a judge that scores images"
             )
         self._columns = columns_by_field(columns or {}, "columns")
         self._kind = kind
@@ -130,7 +130,10 @@ class JudgeBatches:
             cells_or_error = BadLine(str(error), {**row, "images": {}})
         samples = list(samples_in_rows([(number, cells_or_error)], Path(), self._kind))
         if samples[1:]:
-            reason = "a row of a batch must have one prompt; make one row per prompt"
+            reason = (
+                "each row of a batch must have exactly one prompt; use one row per "
+                "prompt"
+            )
             return samples[0].sample, unjudged(Status.PARSE_FAILURE, reason)
         return samples[0].sample, samples[0].verdict
 

@@ -46,8 +46,8 @@ Input: TypeAlias = "str | os.PathLike[str] | Results | Run | Verdicts | Record |
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 Options: TypeAlias = Config | Mapping[str, Any] | None
 _INPUTS = (
-    "a path, a Run, a Record, Verdicts of a Judge, or a data frame with the columns uid and "
-    "generator and one column per score"
+    "a path, a Run, a Record, the Verdicts of a Judge, or a data frame with the "
+    "columns uid and generator and one column per score"
 )
 _ROW_METHODS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("to_dicts", ()),

@@ -184,7 +184,7 @@ def _pixels(value: Any) -> NDArray[np.uint8]:
         return array.astype(np.uint8) * 255
     if not (array.min() >= 0 and array.max() <= 1):
         raise VievalError(
-            "floats of an image must be from 0 to 1; pass (images / 2 + 0.5).clip(0, "
+            "float pixels must be between 0 and 1; pass (images / 2 + 0.5).clip(0, "
             "1) for values from -1 to 1, or uint8 for values from 0 to 255"
         )
     pixels: NDArray[np.uint8] = (array * 255).round().astype(np.uint8)
@@ -237,7 +237,9 @@ def _require_batch(values: Any, name: str) -> None:
         raise VievalError(f"{name} must be a list of images, got {described(values)}")
     if isinstance(shape := getattr(values, "shape", None), tuple):
         if len(shape) != _BATCH_AXES:
-            expected = "a list of images, or (number, height, width, 3)"
+            expected = (
+                "a list of images, or an array of shape (number, height, width, 3)"
+            )
             raise VievalError(
                 f"{name} must be {expected}, got an array of shape {tuple(shape)}"
             )
@@ -340,7 +342,8 @@ def _samples(
     by_role = value.get("images", {})
     if not isinstance(by_role, Mapping):
         raise VievalError(
-            f'sample {number}: images must map roles to images, as {{"output": ...}}'
+            f'sample {number}: images must map roles to images, such as {{"output": '
+            "...}"
         )
     try:
         images = {

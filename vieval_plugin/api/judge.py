@@ -328,7 +328,10 @@ class Judge:
         self._require_prompted()
         if conversion.is_one_image(images):
             require(
-                prompts, str, "prompts", "one string for one image, or a list of images"
+                prompts,
+                str,
+                "prompts",
+                "one string for one image, or a list of images",
             )
             images = [images]
         [outputs], texts = conversion.columns({"images": images}, prompts, self._format)
@@ -356,7 +359,7 @@ class Judge:
         if spec.rates == "sample" and not spec.kinds([_TIG]):
             raise VievalError(
                 f"{spec.name} does not support text-to-image ({_TIG}); it supports "
-                f"{', '.join(spec.needs)}. Call the judge with samples of these kinds"
+                f"{', '.join(spec.needs)}; pass samples of these kinds"
             )
 
     async def _judged(

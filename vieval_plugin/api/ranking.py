@@ -341,7 +341,7 @@ def gate(*inputs: Input, margin: float, **arguments: Any) -> Conclusion:
     """
     if isinstance(margin, bool) or not 0 <= margin < _LARGEST_FALL:
         raise VievalError(
-            f"`margin` must be from 0 to below {_LARGEST_FALL:g}, got {margin!r}"
+            f"`margin` must be at least 0 and below {_LARGEST_FALL:g}, got {margin!r}"
         )
     return _concluded(_request(inputs, margin=margin, **arguments))
 

@@ -145,7 +145,7 @@ class Verdicts(Sequence[Verdict]):
         ):
             raise VievalError(
                 "preferences compare candidates, but these verdicts are on single "
-                "samples; use scores"
+                "samples; use `scores`"
             )
         return np.array(
             [
@@ -220,7 +220,7 @@ def import_pandas(purpose: str) -> Any:
         import pandas
     except ImportError:
         raise VievalError(
-            f"{purpose} requires pandas; run: pip install pandas"
+            f"{purpose} requires pandas; run pip install pandas"
         ) from None
     return pandas
 
@@ -239,7 +239,7 @@ def unknown_aspect_error(aspect: str, rated: Sequence[str]) -> VievalError:
     """Make the error for an aspect that a judge does not rate."""
     if not rated:
         return VievalError(
-            "the judge compares images and does not score them; use compare"
+            "the judge compares images and does not score them; use `compare`"
         )
     return VievalError(f"unknown aspect {aspect!r}; the judge rates {', '.join(rated)}")
 

@@ -205,8 +205,8 @@ def read_anchor(lookup: Lookup, name: str) -> Anchor:
     counts = {len(records) for records in by_id.values()}
     if len(counts) != 1 or counts == {1}:
         raise VievalError(
-            f"{name}: not an anchor; create one with: vieval anchor make RESULTS "
-            "--out anchor.jsonl"
+            f"{name}: not an anchor; create one with `vieval anchor make RESULTS --out "
+            "anchor.jsonl`"
         )
     judged = _samples(lookup, [records[0] for records in by_id.values()])
     return Anchor(
@@ -332,8 +332,8 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
         for kind, aspect, n, now, then in report.means
     ]
     power = (
-        f"With {report.n} samples, a difference smaller than the last column is "
-        "missed in more than one case of five."
+        f"With {report.n} samples, a difference smaller than the last column is missed "
+        "in more than one of five cases."
     )
     means_lines = ["", *text_table(means_table)] if report.means else []
     return [

@@ -50,11 +50,11 @@ def fault(reply: Reply) -> str | None:
         has_counts = _is_count(reply.input_tokens) and _is_count(reply.output_tokens)
         fine = has_counts and isinstance(reply.text, str)
         fine = fine and isinstance(reply.cut, (bool, type(None)))
-        return None if fine else "an answer whose text or token count is not valid"
+        return None if fine else "the text or token count of the answer is not valid"
     if isinstance(reply, ToolResult):
         fine = isinstance(reply.text, str) and reply.image is None
         fine = fine and all(map(_is_of_pixels, reply.boxes))
-        return None if fine else "a tool result whose text or boxes are not valid"
+        return None if fine else "the text or boxes of the tool result are not valid"
     if isinstance(reply, Probabilities):
         fine = all(
             map(
@@ -121,7 +121,7 @@ def probabilities(
     if (total := math.fsum(by_token.values())) > _MOST_IN_ALL:
         return Failure(
             Status.API_ERROR,
-            f"the probabilities of one token must sum to at most 1, got {total:.3g}",
+            f"the probabilities of a token must sum to at most 1, got {total:.3g}",
         )
     leftover = max(0.0, min(1.0 - total, min(by_token.values())))
     low = tuple(by_token.get(continuation, 0.0) for continuation in continuations)

@@ -166,12 +166,12 @@ def require_whole(
     """VievalError names a weight that is missing, unknown or of another shape."""
     faults = {
         "lacks": missing,
-        "has the unknown weight": unknown,
-        "has another shape for": misshapen,
+        "contains the unknown weight": unknown,
+        "has the wrong shape for": misshapen,
     }
     for fault, names in faults.items():
         if names:
-            count = f"{len(names)} in all"
+            count = f"{len(names)} in total"
             raise VievalError(
                 f"{what} {fault} {min(names)} ({count}); use the weights as published"
             )
@@ -284,7 +284,7 @@ def state_dict(path: Path, prefix: str = "") -> dict[str, Any]:
     values = tensors.values() if isinstance(tensors, Mapping) else [None]
     if not all(isinstance(value, torch.Tensor) for value in values):
         raise VievalError(
-            f"{path} must be a state dict, which maps names to tensors only"
+            f"{path} must be a state dict that maps names to tensors only"
         )
     return {
         name: tensor for name, tensor in tensors.items() if str(name).startswith(prefix)
@@ -337,12 +337,12 @@ def load_failure_reason(where: str, revision: str | None, error: Exception) -> s
     if not isdir(where) and isinstance(error, OSError):
         version = f" in revision {revision}" if revision else ""
         remedy = (
-            "pass their folder (name=FOLDER in --model_args, --scorer FOLDER, or "
-            "scorers.NAME.model)"
+            "pass the weights folder (name=FOLDER in --model_args, --scorer FOLDER, "
+            "or scorers.NAME.model)"
         )
         message = (
             f"the weights {where}{version} are not on this machine and cannot be downloaded "
-            "from the hub"
+            "from the Hugging Face Hub"
         )
         return f"{message}; check the name, or {remedy}"
     return f"{where} {_unreadable(error)}"

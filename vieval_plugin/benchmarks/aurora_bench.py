@@ -157,7 +157,8 @@ def _missing_sources(root: Path, part: str) -> list[str]:
     missing = [file for file in dict.fromkeys(sources) if not isfile(file)]
     if missing:
         return [
-            f"{len(missing)} of {len(sources)} source images missing, first {missing[0]}; {ADVICE}"
+            f"{len(missing)} of {len(sources)} source images missing (first: "
+            f"{missing[0]}); {ADVICE}"
         ]
     return []
 
@@ -190,8 +191,8 @@ _PRINTED = Printed(
         "EditReward (MiMo-VL-7B)": (63.62,),
     },
     (
-        "% in the README of github.com/TIGER-AI-Lab/EditReward, which chose the thresholds for "
-        "ties on the test set"
+        "% in the README of github.com/TIGER-AI-Lab/EditReward, whose authors chose "
+        "the tie thresholds on the test set"
     ),
 )
 

@@ -28,8 +28,10 @@ KIND = "tie"
 DATASET = "TIGER-Lab/EditReward-Bench"
 SPLIT = "train"
 ADVICE = f"run `vieval prepare {NAME}`"
-SOURCE = f"Wu et al., EditReward (2025), arXiv 2509.26346; the hub's {DATASET}"
-LICENCE = "Apache-2.0 (the hub's card)"
+SOURCE = (
+    f"Wu et al., EditReward (2025), arXiv 2509.26346; {DATASET} on the Hugging Face Hub"
+)
+LICENCE = "Apache-2.0 (Hugging Face card)"
 
 _LETTERS = "ABCD"
 
@@ -61,7 +63,7 @@ def _comparison(_number: int, row: Mapping[str, Any], keep: Keep) -> JsonObject:
         letters = compared.split("vs")
     if len(letters) != len(numbers) or not set(letters) <= set(_LETTERS):
         raise ValueError(
-            f"comparison_type {compared!r} does not fit {len(numbers)} candidates"
+            f"comparison_type {compared!r} does not match {len(numbers)} candidates"
         )
     if compared and size > 2:
         # of three and four, the rows of a group have its name before their own
@@ -93,7 +95,9 @@ def _ranks(ranking: str, letters: Sequence[str]) -> dict[str, int]:
         if name not in ("Good", "Bad"):
             ranks[name] = rank
     if sorted(ranks) != sorted(letters):
-        raise ValueError(f"the ranking must have {', '.join(letters)}, got {ranking!r}")
+        raise ValueError(
+            f"the ranking must contain {', '.join(letters)}, got {ranking!r}"
+        )
     return ranks
 
 

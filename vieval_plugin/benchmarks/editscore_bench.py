@@ -31,8 +31,10 @@ PARTS = {
 DATASET = "EditScore/EditReward-Bench"
 SPLIT = "train"
 ADVICE = f"run `vieval prepare {NAME}`"
-SOURCE = f"Luo et al., EditScore (2025), arXiv 2509.23909; the hub's {DATASET}"
-LICENCE = "Apache-2.0 (the hub's card)"
+SOURCE = (
+    f"Luo et al., EditScore (2025), arXiv 2509.23909; {DATASET} on the Hugging Face Hub"
+)
+LICENCE = "Apache-2.0 (Hugging Face card)"
 
 
 def read(folder: Path, part: str) -> list[Contest]:

@@ -19,9 +19,8 @@ from vieval_plugin.readers.rows import KIND, Row, read_lines, read_objects
 
 NAME = "eqben_mini"
 ADVICE = (
-    "put all_select.json and images/ from the VQAScore authors' eqben_vllm.zip into that folder "
-    "and run "
-    f"`vieval prepare {NAME}`"
+    "put all_select.json and images/ from the VQAScore authors' eqben_vllm.zip into "
+    f"the benchmark folder, then run `vieval prepare {NAME}`"
 )
 
 _ALL = "all"
@@ -84,7 +83,7 @@ def convert_arrays(folder: Path, preparing: Preparing) -> list[str]:
             pixels = np.load(array, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             problems.append(
-                f"{array}: cannot be read as a NumPy array ({error}); unpack it again"
+                f"{array}: not a readable NumPy array ({error}); unpack it again"
             )
             continue
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
@@ -116,5 +115,5 @@ BENCHMARK = _FOLDER.benchmark(
         "2303.14465; the VQAScore "
         "authors' eqben_vllm.zip (link in dataset.py of github.com/linzhiqiu/t2v_metrics)"
     ),
-    licence="unknown: ask its authors",
+    licence="unknown (ask its authors)",
 )

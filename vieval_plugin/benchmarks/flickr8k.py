@@ -25,7 +25,10 @@ from vieval_plugin.readers.rows import (
 from vieval_plugin.text.errors import VievalError
 
 NAME = "flickr8k"
-ADVICE = "put the CLIPScore authors' flickr8k.json and the photos that it lists into that folder"
+ADVICE = (
+    "put the CLIPScore authors' flickr8k.json and the photos that it lists into the "
+    "benchmark folder"
+)
 LOWEST = 0.0
 HIGHEST = 4.0
 
@@ -73,7 +76,8 @@ def _captions(photo: Row) -> dict[str, list[float]]:
         text = " ".join(row.text("caption").split()).strip(".").strip()
         if not text:
             raise VievalError(
-                f"{row.where}: the caption must have words, got a full stop; correct the file"
+                f"{row.where}: the caption must contain words, got only a full stop; "
+                "correct the file"
             )
         captions.setdefault(text, []).append(row.rating("rating", LOWEST, HIGHEST))
     return captions
@@ -86,8 +90,8 @@ BENCHMARK = _FOLDER.benchmark(
     kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="Flickr8K",
     source=(
-        "Hodosh et al., Framing Image Description as a Ranking Task (2013); files made by "
-        "download.py of github.com/jmhessel/clipscore"
+        "Hodosh et al., Framing Image Description as a Ranking Task (2013); files "
+        "made by download.py in github.com/jmhessel/clipscore"
     ),
-    licence="unknown: ask its authors; photos: property of Flickr users",
+    licence="unknown (ask its authors); photos: property of Flickr users",
 )

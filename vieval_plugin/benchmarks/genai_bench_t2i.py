@@ -26,7 +26,10 @@ MODELS = (
     "SDXL_2_1",
     "SDXL_Base",
 )
-ADVICE = "unpack the hub's zhiqiulin/GenAI-Bench-527 into 527/ and BaiqiL/GenAI-Bench-1600 into 1600/"
+ADVICE = (
+    "unpack zhiqiulin/GenAI-Bench-527 into 527/ and BaiqiL/GenAI-Bench-1600 into "
+    "1600/, both from the Hugging Face Hub"
+)
 
 
 def read(folder: Path, part: str) -> list[Sample]:
@@ -90,8 +93,8 @@ BENCHMARK = _FOLDER.benchmark(
         "zhiqiulin/GenAI-Bench-527 and BaiqiL/GenAI-Bench-1600 on the Hugging Face Hub"
     ),
     licence=(
-        "1600: Apache-2.0 (the hub's card of BaiqiL/GenAI-Bench, which has the same data); "
-        "527: unknown, ask its authors"
+        "1600: Apache-2.0 (Hugging Face card of BaiqiL/GenAI-Bench, which has the "
+        "same data); 527: unknown (ask its authors)"
     ),
 )
 

@@ -56,8 +56,11 @@ FRAMES_FILE = "frames.json"
 DATASET = "TIGER-Lab/GenAI-Bench"
 SPLIT = "test_v1"
 ADVICE = f"run `vieval prepare {NAME}`"
-SOURCE = f"Jiang et al., GenAI Arena (2024), arXiv 2406.04485; the hub's {DATASET}, split {SPLIT}"
-LICENCE = "CC BY 4.0 (the hub's card)"
+SOURCE = (
+    f"Jiang et al., GenAI Arena (2024), arXiv 2406.04485; split {SPLIT} of {DATASET} "
+    "on the Hugging Face Hub"
+)
+LICENCE = "CC BY 4.0 (Hugging Face card)"
 
 _PROMPTS = {
     EDIT: {
@@ -91,7 +94,7 @@ def read(folder: Path, part: str) -> list[Contest]:
     logs = sorted((folder / config).glob("*/*.json"))
     if not logs:
         raise VievalError(
-            f"{home / CONTESTS}: no such file, and no judge's log in {folder / config}; {ADVICE}"
+            f"{home / CONTESTS}: no such file, and no judge log in {folder / config}; {ADVICE}"
         )
     return read_contests(_logged(logs, part), home, common)
 

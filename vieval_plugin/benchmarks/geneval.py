@@ -51,7 +51,7 @@ ADDRESS = f"https://raw.githubusercontent.com/djghosh13/geneval/main/prompts/{PR
 DIGEST = "5c48e0813e812e3c373fa5c8ed07a8f0a483be30272b4427b0559c8048e67c13"
 ADVICE = (
     f"put {PROMPTS} and annotations_<image model>.csv from github.com/djghosh13/geneval into "
-    "that folder, and images as <image model>/00000/samples/0000.png"
+    "the benchmark folder, and images as <image model>/00000/samples/0000.png"
 )
 _COLUMNS = ("Input.prompt_id", "Input.image_id")
 _COUNT = "Answer.task-count-"

@@ -120,8 +120,8 @@ class _Reading:
         for name in parts:
             if not re.fullmatch(r"[\w.-]{1,60}", name):
                 raise VievalError(
-                    f"{self.table.name}: {column} names parts, so it must have only letters, "
-                    f"digits, _, - and ., got {name[:80]!r}"
+                    f"{self.table.name}: {column} names parts, so it must contain "
+                    f"only letters, digits, _, - and ., got {name[:80]!r}"
                 )
         count = len(parts)
         if count > _MOST_PARTS:

@@ -37,8 +37,8 @@ DATASET = "rl-research/multimodal-rewardbench-2"
 SPLIT = "test"
 ADVICE = f"run `vieval prepare {NAME}`"
 SOURCE = (
-    "Hu et al., Multimodal RewardBench 2 (2025), arXiv 2512.16899; votes of "
-    f"github.com/facebookresearch/MMRB2, images of the hub's {DATASET}"
+    "Hu et al., Multimodal RewardBench 2 (2025), arXiv 2512.16899; votes from "
+    f"github.com/facebookresearch/MMRB2, images from {DATASET} on the Hugging Face Hub"
 )
 LICENCE = "CC BY-NC 4.0, for evaluation only; prompts and source images: the terms of their sources"
 

@@ -52,8 +52,8 @@ def benchmarks() -> dict[str, Benchmark]:
         folders = [folder for folder in candidates if in_folder.is_benchmark(folder)]
         if not folders:
             _warn(
-                f"{FOLDER_VARIABLE}: {home}: must be a folder with a {in_folder.FILE}, or with "
-                "subfolders that have one"
+                f"{FOLDER_VARIABLE}: {home}: must be a folder that contains a "
+                f"{in_folder.FILE}, or subfolders with one"
             )
         for folder in folders:
             try:

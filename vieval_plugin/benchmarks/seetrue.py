@@ -15,7 +15,10 @@ from vieval_plugin.readers.rows import ASPECT, KIND, UNNAMED, image_file, read_t
 from vieval_plugin.text.errors import VievalError
 
 NAME = "seetrue"
-ADVICE = "put SeeTRUE.csv from linzhiqiu/t2v_metrics into that folder, and the images into images/"
+ADVICE = (
+    "put SeeTRUE.csv from linzhiqiu/t2v_metrics into the benchmark folder, and the "
+    "images into images/"
+)
 
 
 def read(folder: Path, part: str) -> list[Sample]:
@@ -74,10 +77,12 @@ BENCHMARK = _FOLDER.benchmark(
     kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="SeeTRUE",
     source=(
-        "Yarom et al., What You See is What You Read? (2023), arXiv 2305.10400; the hub's "
-        "yonatanbitton/SeeTRUE, labels also in github.com/linzhiqiu/t2v_metrics"
+        "Yarom et al., What You See is What You Read? (2023), arXiv 2305.10400; "
+        "yonatanbitton/SeeTRUE on the Hugging Face Hub, labels also in "
+        "github.com/linzhiqiu/t2v_metrics"
     ),
     licence=(
-        "CC BY 4.0; under the hub's terms only for research and as a test set, not for training"
+        "CC BY 4.0; by its Hugging Face terms only for research and as a test set, "
+        "not for training"
     ),
 )

@@ -157,8 +157,8 @@ def _read_magicbrush(folder: Path) -> SequenceFolder:
         for earlier, later in pairwise(turns):
             if earlier["output"] != later["input"]:
                 raise ValueError(
-                    f"session {session}: each turn must begin with the output of the one before, "
-                    f"got {later['input']}"
+                    f"session {session}: each turn must begin with the output of the "
+                    f"previous turn, got {later['input']}"
                 )
         if turns:
             names = [turns[0]["input"], *(turn["output"] for turn in turns)]
@@ -184,8 +184,8 @@ def _require_complete(file: Path, sequence: EditingSequence) -> None:
         or not sequence.instructions
     ):
         raise VievalError(
-            f"{file}: sequence {sequence.uid} must have an instruction, and one image more than "
-            f"instructions, got {len(sequence.images)} images and "
+            f"{file}: sequence {sequence.uid} must have at least one instruction, and "
+            f"one more image than instructions, got {len(sequence.images)} images and "
             f"{len(sequence.instructions)} instructions"
         )
     for turn, (image, instruction) in enumerate(

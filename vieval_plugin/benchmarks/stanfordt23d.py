@@ -20,7 +20,10 @@ NAME = "stanfordt23d"
 VIEWS = 9
 VIEWS_FILE = "views.json"
 MODELS = ("dreamfusion", "instant3d", "latent-nerf", "magic3d", "mvdream", "shap-e")
-ADVICE = "put stanfordt23d.json from linzhiqiu/t2v_metrics and the rendered views/ into that folder"
+ADVICE = (
+    "put stanfordt23d.json from linzhiqiu/t2v_metrics and the rendered views/ into "
+    "the benchmark folder"
+)
 
 
 def read(folder: Path, part: str) -> list[Sample]:
@@ -60,12 +63,13 @@ BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),
     title="StanfordT23D",
     source=(
-        "Wu et al., GPT-4V(ision) is a Human-Aligned Evaluator for Text-to-3D Generation (2024), "
-        "arXiv 2401.04092; ratings "
-        "of github.com/linzhiqiu/t2v_metrics, renderings of the hub's zhiqiulin/vqascore_ablation"
+        "Wu et al., GPT-4V(ision) is a Human-Aligned Evaluator for Text-to-3D "
+        "Generation (2024), arXiv 2401.04092; ratings from "
+        "github.com/linzhiqiu/t2v_metrics, renderings from "
+        "zhiqiulin/vqascore_ablation on the Hugging Face Hub"
     ),
     licence=(
-        "renderings: MIT (the hub's card of the VQAScore authors); objects and ratings: "
-        "unknown, ask their authors"
+        "renderings: MIT (Hugging Face card of the VQAScore authors); objects and "
+        "ratings: unknown (ask their authors)"
     ),
 )

@@ -41,8 +41,9 @@ HIGHEST = 10.0
 ARCHIVE = "images.tar.gz"
 IMAGES = "images"
 ADVICE = (
-    f"put t2i-eval-bench.json, scores.json and {ARCHIVE} from the hub's "
-    f"DataHammer/T2I-Eval-Bench into that folder and run `vieval prepare {NAME}`"
+    f"put t2i-eval-bench.json, scores.json and {ARCHIVE} from "
+    "DataHammer/T2I-Eval-Bench on the Hugging Face Hub into the benchmark folder, "
+    f"then run `vieval prepare {NAME}`"
 )
 
 _MISSING = (None, "N/A")
@@ -237,7 +238,7 @@ def _ratings(aspect: Row) -> tuple[float, ...]:
     if not isinstance(scores, list) or len(scores) not in score_counts:
         raise VievalError(
             f"{aspect.where}: manual_score must be a list of the scores of {ANNOTATORS} "
-            "annotators and perhaps their mean; correct the file"
+            "annotators, optionally followed by their mean; correct the file"
         )
     ratings = []
     for number, score in enumerate(scores[:ANNOTATORS], start=1):
@@ -271,12 +272,12 @@ BENCHMARK = _FOLDER.benchmark(
     WithAnnotators(DIMENSIONS, OVERALL, ANNOTATORS),
     title="T2I-Eval-Bench",
     source=(
-        "Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), arXiv 2411.15488; "
-        "the hub's DataHammer/T2I-Eval-Bench"
+        "Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), arXiv "
+        "2411.15488; DataHammer/T2I-Eval-Bench on the Hugging Face Hub"
     ),
     licence=(
-        "MIT (the hub's card); an evaluation set: do not report results on it for models that "
-        "were trained on it"
+        "MIT (Hugging Face card); an evaluation set: do not report results on it for "
+        "models that were trained on it"
     ),
     trainable=True,
 )

@@ -23,9 +23,8 @@ FRAMES = 4
 FRAMES_FILE = "frames.json"
 MODELS = ("floor33", "gen2", "pika", "modelscope", "zeroscope")
 ADVICE = (
-    "put t2vscore_alignment_score.json from linzhiqiu/t2v_metrics and videos/ into that folder "
-    "and run "
-    f"`vieval prepare {NAME}`"
+    "put t2vscore_alignment_score.json from linzhiqiu/t2v_metrics and videos/ into "
+    f"the benchmark folder, then run `vieval prepare {NAME}`"
 )
 
 _ALL = "all"
@@ -74,7 +73,7 @@ def make_frames(folder: Path, preparing: Preparing) -> list[str]:
     lines = failure_lines(
         extract_all(pairs, count),
         len(pairs),
-        "download them again, then repeat the command",
+        "download them again, then run the same command again",
     )
     return [f"{NAME}: {line}" for line in lines]
 
@@ -108,5 +107,7 @@ BENCHMARK = _FOLDER.benchmark(
         "2401.07781; ratings from github.com/linzhiqiu/t2v_metrics, videos from "
         "RaphaelLiu/EvalCrafter_T2V_Dataset on the Hugging Face Hub"
     ),
-    licence="videos: Apache-2.0 (the hub's card); ratings: unknown, ask their authors",
+    licence=(
+        "videos: Apache-2.0 (Hugging Face card); ratings: unknown (ask their authors)"
+    ),
 )

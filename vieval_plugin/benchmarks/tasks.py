@@ -255,7 +255,7 @@ def data_state(name: str, part: str) -> tuple[str, str]:
     except VievalError as error:
         return DATA_MISSING, str(error)
     command = f"vieval prepare {name} --part {part}"
-    return RATINGS, f"{missing[0]}; for live judging run `{command}`"
+    return RATINGS, f"{missing[0]}; to judge live, run `{command}`"
 
 
 def joined_states(members: Sequence[Task], state_of: StateOf) -> str:
@@ -292,7 +292,7 @@ def matching(text: str, benchmarks: Mapping[str, str]) -> set[str]:
         return matches
     if text in judge_registry.judges():
         raise VievalError(
-            f"the judge {text!r} has no task; set VIEVAL_BENCHMARKS to a benchmark in a folder, "
+            f"the judge {text!r} has no task; set VIEVAL_BENCHMARKS to a benchmark folder, "
             "or add a row to the table of tasks"
         )
     suggestions = [*dict.fromkeys(benchmarks.values()), *benchmarks]

@@ -25,8 +25,8 @@ from vieval_plugin.text.errors import VievalError
 
 NAME = "tifa160"
 ADVICE = (
-    "put tifa160.json and dsg_tifa160_anns.csv from linzhiqiu/t2v_metrics into that folder, and "
-    "the images into images/"
+    "put tifa160.json and dsg_tifa160_anns.csv from linzhiqiu/t2v_metrics into the "
+    "benchmark folder, and the images into images/"
 )
 #: The image models as the ratings call them, and as the images do.
 MODEL_NAMES = {
@@ -56,11 +56,12 @@ def read(folder: Path, part: str) -> list[Sample]:
         model = key.removeprefix(f"{uid}_")
         if model not in MODEL_NAMES.values():
             raise VievalError(
-                f"{row.where}: the key must be text_id and a known image model; {ADVICE}"
+                f"{row.where}: the key must consist of text_id and a known image "
+                f"model; {ADVICE}"
             )
         if key not in answers:
             raise VievalError(
-                f"{row.where} has no answer in dsg_tifa160_anns.csv; {ADVICE}"
+                f"{row.where}: no answer in dsg_tifa160_anns.csv; {ADVICE}"
             )
         output = {"output": image_file(folder / "images", image)}
         rated = {ASPECT: tuple(answers[key].values())}
@@ -96,7 +97,8 @@ def _answers(path: Path, images: Collection[str]) -> dict[str, dict[str, float]]
             raise VievalError(f"{row.where}: {key} is not in tifa160.json; {ADVICE}")
         if answer not in {"1", "2", "3", "4", "5"}:
             raise VievalError(
-                f"{row.where}: answer must be from 1 to 5, got {answer!r}; correct the line"
+                f"{row.where}: answer must be between 1 and 5, got {answer!r}; "
+                "correct the line"
             )
         if worker in answers[key]:
             raise VievalError(
@@ -114,8 +116,9 @@ BENCHMARK = _FOLDER.benchmark(
     kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="TIFA160",
     source=(
-        "Hu et al., TIFA (2023), arXiv 2303.11897, with the ratings of Cho et al., Davidsonian "
-        "Scene Graph (2024), arXiv 2310.18235; files of github.com/linzhiqiu/t2v_metrics"
+        "Hu et al., TIFA (2023), arXiv 2303.11897, with the ratings of Cho et al., "
+        "Davidsonian Scene Graph (2024), arXiv 2310.18235; files from "
+        "github.com/linzhiqiu/t2v_metrics"
     ),
-    licence="unknown: ask its authors",
+    licence="unknown (ask its authors)",
 )

@@ -263,7 +263,7 @@ def _repeats(
 ) -> CardRepeats:
     n = min(request.repeats, len(entry.judged))
     judge = entry.prepared.spec.name
-    on_step(f"{judge}: {n} {entry.unit}, three times each, without the store")
+    on_step(f"{judge}: {n} {entry.unit}, three times each, without the cache")
     seed = request.statistics.seed
     file = asyncio.run(
         judge_repeats(

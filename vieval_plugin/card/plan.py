@@ -232,8 +232,8 @@ def planned(
             _require_cells(entries[-1], askable)
     if has_tasks and not entries and not lines:
         lines = [
-            f"the images of {benchmark.name} were not found; run: vieval prepare "
-            f"{benchmark.name}"
+            f"the images of {benchmark.name} were not found; run `vieval prepare "
+            f"{benchmark.name}`"
         ]
     return entries, lines
 
@@ -270,7 +270,7 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
 def _missing_images_sentence(lines: Sequence[str]) -> str:
     image_lines = (line for line in lines if " image" in line)
     first = next(image_lines, lines[0]).partition("; ")[0]
-    sentence = f"has ratings but lacks images: {first}"
+    sentence = f"has ratings, but images are missing: {first}"
     if len(lines) == 1:
         return sentence
     return f"{sentence}, and more in {plural(len(lines) - 1, 'place')}"
@@ -307,7 +307,7 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
         sample_words = f"{len(entry.judged)} {entry.unit}"
         raise VievalError(
             f"{entry.benchmark.name}: with {sample_words}, {cell_name} has only "
-            f"{cell_size}, but each combination of part and image model needs "
+            f"{cell_size}, but each combination of part and image model requires "
             f"{needed_of_each}; use --samples {needed} or more"
         )
 
@@ -391,7 +391,7 @@ async def calls_of(
     if any(row.calls for row in lines):
         lines.append(
             PlannedCalls(
-                "asking the server whether it enforces JSON schemas",
+                "checking whether the server enforces JSON schemas",
                 sessions,
                 0,
                 "at most",
@@ -435,7 +435,7 @@ def require_budget(calls: Sequence[PlannedCalls], budget: int | None) -> None:
     needed = sum(row.calls for row in calls)
     if budget is not None and needed > budget:
         message = (
-            f"the card needs {needed:,} calls, but --budget is {budget:,}; reduce "
+            f"the card requires {needed:,} calls, but --budget is {budget:,}; reduce "
             "--samples, --repeats or --audit"
         )
         raise VievalError(message)

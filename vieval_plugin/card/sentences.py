@@ -317,8 +317,8 @@ def limits(judges: Sequence[PlacedJudge], card: Card) -> list[str]:
             estimate.low
         ):
             lines.append(
-                f"{name}: no interval is shown: with so few samples, it would not "
-                "contain the number itself."
+                f"{name}: no interval is shown, because with so few samples it would "
+                "not contain the number itself."
             )
         if judge.consistency and judge.consistency.defined:
             share = judge.consistency.value

@@ -53,7 +53,7 @@ def tables_of(judge: PlacedJudge) -> list[Table]:
                 described_rival = f"{rival} ({short_number(pair.result.difference)})"
                 sides[outcome(pair)].append(described_rival)
         mark = (
-            "not shown to be better than the same answer for everything"
+            "not shown to be better than a constant answer"
             if value in judge.useless
             else ""
         )
@@ -188,8 +188,8 @@ def _cost_table(card: Card) -> Table:
     further_answers = sum(calls for *_, calls in further)
     total = entry_answers + further_answers
     title = (
-        f"Failures and cost: {total:,} answers in total (from calls, from the "
-        "store, or shared between identical questions)"
+        f"Failures and cost: {total:,} answers in total (from calls, from the cache, "
+        "or shared between identical questions)"
     )
     return Table("cost", title, header, tuple(rows))
 

@@ -43,9 +43,9 @@ PROTOCOL = (
     "task types and image models. Intervals are 95% bootstrap intervals over "
     "instructions. Judges are compared in pairs by permutation tests on the samples "
     "that both scored. p is Holm-adjusted over the pairs of the card's model, and "
-    "separately over the pairs of the other judges. A rank such as 2-4 is the range "
-    "that significant differences leave. A card does not apply to other kinds of "
-    "samples."
+    "separately over the pairs of the other judges. A rank such as 2-4 means that no "
+    "significant difference separates these places. A card does not apply to other "
+    "kinds of samples."
 )
 #: Samples on which the judge erred most that the page shows.
 _WORST = 6

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "score images": {
         "score": "score images and write the verdicts",
-        "shards": "show what a folder of shards contains and what is left",
+        "shards": "show the contents and progress of a folder of shards",
         "filter": "keep the rows of a data set whose verdicts meet a condition",
         "show": "show one verdict with its questions, replies and scores",
     },
@@ -80,7 +80,7 @@ GROUPS = {
         "train": "train a judge, or tune its backbone",
     },
     "set up and extend": {
-        "demo": "make posters of two simulated generators and find out which is better",
+        "demo": "make posters with two simulated generators and compare them",
         "doctor": "show what is ready to use and what is missing",
         "config": "print an options file, or the options of a run",
         "prompts": "show or change judges' prompts, or export a benchmark's prompts",
@@ -261,7 +261,7 @@ def tell(*events: str | Progress) -> None:
 
 def tell_unreadable(lines: Sequence[str]) -> int:
     """Say which results could not be read; the exit code, 1 where there are such."""
-    tell(*(f"skipped, as it cannot be read: {line}" for line in lines))
+    tell(*(f"skipped, because it cannot be read: {line}" for line in lines))
     return 1 if lines else 0
 
 

@@ -57,8 +57,8 @@ def run(options: CacheOptions) -> int:
     if options.action == "forget":
         facts = store.forget(options.model)
         say(
-            f"forgot {plural(facts, 'fact')} about servers, which the next run checks "
-            "again; all replies are kept"
+            f"forgot {plural(facts, 'fact')} about servers (the next run checks them "
+            "again); all replies are kept"
         )
     elif options.action == "info":
         say(f"{path}  {path.stat().st_size / 2**20:.1f} MiB")
@@ -90,9 +90,9 @@ def _clear(options: CacheOptions, store: Store, path: Path) -> str:
     count = sum(counts.values()) if options.model is None else counts[options.model]
     what = f"{count} replies of {options.model or f'{len(counts)} models'}"
     if not options.yes and not _confirmed(
-        f"delete {what} from {path}? Asking for them again costs calls. [y/N] "
+        f"delete {what} from {path}? Requesting them again costs calls. [y/N] "
     ):
-        return f"not confirmed, kept {what} in {path}"
+        return f"not confirmed: kept {what} in {path}"
     return f"deleted {store.clear(options.model)} replies"
 
 

@@ -55,8 +55,8 @@ class CardOptions(
         nargs="*",
     )
     benchmark: list[str] = flag(
-        "benchmark to judge; may be repeated (default: the prepared ones of "
-        f"{', '.join(BENCHMARKS)})"
+        "benchmark to judge; may be repeated (default: those of "
+        f"{', '.join(BENCHMARKS)} that are prepared)"
     )
     samples: Count | None = flag(
         "samples per benchmark (default: 600, or 400 for contests)", metavar="N"
@@ -74,7 +74,8 @@ class CardOptions(
         metavar="N",
     )
     budget: int | None = flag(
-        "stop before the first call if more calls are needed, excluding reminders",
+        "stop before the first call if more calls are needed, not counting questions "
+        "asked again",
         type=number_between(0),
         metavar="CALLS",
     )

@@ -37,7 +37,7 @@ class CompareOptions(SeedOptions, LabelOptions, BenchmarkOptions, PartialOptions
     )
     out: OutputPath | None = flag("folder for the numbers as CSV and JSON")
     draws: int | None = flag(
-        "resamples of the bootstrap and of the test, at most 100000 (default: option "
+        "number of bootstrap and test resamples, at most 100000 (default: option "
         "statistics.draws)",
         type=number_between(1, 100_000),
     )

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from vieval_plugin.training.adiee.labels import LabelledEdit
 
 
-class OutputOptions(
-    ColumnOptions, group=("labels by CLIP-D, from outputs of editors",)
-):
+class OutputOptions(ColumnOptions, group=("label the outputs of editors with CLIP-D",)):
     """Outputs of editors that are labelled by CLIP-D."""
 
     outputs: Path | None = flag(
@@ -141,8 +139,8 @@ def _output_labels(
 
     if not options.licence:
         raise VievalError(
-            "--outputs requires --licence, the licence that permits training on them; the "
-            "training record states it"
+            "--outputs requires --licence, the licence that permits training on them, "
+            "for the training record"
         )
     rows = list(read_samples(outputs, "tie", parse_columns(options.columns)))
     bad = [(row.sample.id, row.verdict) for row in rows if row.verdict]

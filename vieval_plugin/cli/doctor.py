@@ -86,7 +86,7 @@ def run(options: DoctorOptions) -> int:
     if needing:
         say("You need:", *needing, "")
     problems = sum(not check.fine for check in checks)
-    found = f"no problems in {len(checks)} checks"
+    found = f"no problems found in {len(checks)} checks"
     if problems:
         found = f"{problems} of {len(checks)} checks found a problem"
     say(found, "")
@@ -223,12 +223,12 @@ async def _sight(where: str, backend: OpenAIBackend) -> AsyncIterator[Check]:
     if checked.sight == Sight.BLIND:
         yield Check(
             False,
-            f"{where}: does not see images ({checked.evidence}); serve a model with vision",
+            f"{where}: does not see images ({checked.evidence}); serve a vision model",
         )
         return
     unknown = (
-        "could not verify that it sees images, because the reply mentions no colour "
-        f"({checked.evidence})"
+        "could not verify that it sees images, because the reply does not mention a "
+        f"colour ({checked.evidence})"
     )
     seen = "sees images" if checked.sight == Sight.SEES else unknown
     yield Check(True, f"{where}: {seen}")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class ExportOptions(BenchmarkOptions, PartialOptions):
     """Options of `vieval export`."""
 
-    judge: str = argument("judge whose conversations are written", default="")
+    judge: str = argument("judge whose conversations to export", default="")
     results: list[Path] = argument(
         "results in any format that vieval show reads", nargs="*"
     )
@@ -48,7 +48,7 @@ class ExportOptions(BenchmarkOptions, PartialOptions):
         "file or folder to write: .jsonl for examples; .jsonl, .parquet or a folder for pairs",
     )
     trainer: Literal["trl", "diffusers", "kohya", "onetrainer"] = flag(
-        "trainer whose format is written; all but trl require --pairs, and the last two "
+        "trainer whose format to write; all but trl require --pairs, and the last two "
         "read folders (default: %(default)s)",
         "trl",
     )

@@ -34,11 +34,11 @@ class LabellingOptions(ColumnOptions, PartialOptions):
         "verdicts, or BENCHMARK/PART; a folder of shards may be followed by rows, each "
         "as its uid or FILE:ROW"
     )
-    out: OutputPath = flag("HTML page to write, in one file with its images")
+    out: OutputPath = flag("HTML page to write, as one file that includes the images")
     n: Count = flag("number of images or pairs (default: %(default)s)", 100)
     human: list[Path] = human_flag(
-        ", whose images are left out; with the plan of an earlier page, the new page has the "
-        "remaining images"
+        "; their images are left out. With the plan of an earlier page, the new page "
+        "contains the remaining images"
     )
     until_decided: bool = flag(
         "ask for labels only up to the plan's next look, and stop once the result is "
@@ -96,8 +96,8 @@ def run(options: LabellingOptions) -> int:
     to_ask = [sample for sample in selection if sample.judged.id in unrated]
     if not to_ask:
         raise VievalError(
-            f"--n {options.n} must include an image without a rating, but all {len(selection)} are "
-            "rated; pass a larger --n without the plan, or more images"
+            f"--n {options.n} selects only rated images ({len(selection)}); pass a "
+            "larger --n without the plan, or more images"
         )
     readable = [
         sample.judged for number, sample in enumerate(samples) if number not in reasons
@@ -119,8 +119,8 @@ def run(options: LabellingOptions) -> int:
         first = min(reasons)
         first_reason = f"{samples[first].where}: {reasons[first]}"
         say(
-            f"left out {len(reasons)} of {len(samples)} whose image is missing or unreadable; the "
-            f"first: {first_reason}"
+            f"left out {len(reasons)} of {len(samples)} samples, because the image is "
+            f"missing or unreadable (first: {first_reason})"
         )
     _say_advice(options, images, readable, size, are_contests)
     return 0
@@ -165,7 +165,7 @@ def _write_page(
     asked = f"{len(to_ask)} of {len(readable)} to label"
     say(f"wrote {path} ({size:.1f} MB): {asked}")
     counts = strata(images).values()
-    drawn = f"drawn from {len(counts)} of {len(strata(readable))} strata"
+    drawn = f"sampled from {len(counts)} of {len(strata(readable))} strata"
     say(f"{drawn} (kind and generator), {range_text(counts)} from each, seed {seed}")
     return len(page)
 
@@ -184,8 +184,8 @@ def _say_advice(
 
     if are_contests:
         say(
-            "votes on pairs cannot correct a judge's means (vieval rank --human); to do so, "
-            "label its verdicts on single images"
+            "votes on pairs cannot correct a judge's means (vieval rank --human); to "
+            "correct them, label its verdicts on single images"
         )
     advice = size_advice(images, readable)
     if advice:

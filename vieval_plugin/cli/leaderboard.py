@@ -118,7 +118,7 @@ def add_card(options: AddOptions) -> int:
         return 1
     path = write_submission(submission_of(*checked), options.out / FOLDER)
     say(
-        f"wrote {path}; run vieval leaderboard make --out {options.out} to add it to "
+        f"wrote {path}; run `vieval leaderboard make --out {options.out}` to add it to "
         "the page"
     )
     return 0

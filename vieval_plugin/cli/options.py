@@ -34,7 +34,7 @@ DEFAULT_JUDGE = "viescore"
 _JUDGE = ("judge",)
 _BACKBONE = (
     "backbone",
-    "the model that the judge asks (default: backbones.judge in the options file)",
+    "model that the judge uses (default: backbones.judge in the options file)",
 )
 
 
@@ -170,7 +170,8 @@ class BackboneOptions(Options, group=_BACKBONE):
         "sampling temperature, or none to omit it (default: 0)", metavar="T"
     )
     max_tokens: int | None = flag(
-        "maximum tokens of a reply (default: the judge's own limit)", metavar="N"
+        "maximum number of tokens in a reply (default: the judge's own limit)",
+        metavar="N",
     )
     timeout: float | None = flag(
         "seconds without data before a call is retried (default: 600)",
@@ -187,7 +188,7 @@ class BackboneOptions(Options, group=_BACKBONE):
 class BatchedOptions(Options, group=_BACKBONE):
     """The option to ask the model by batches."""
 
-    batch: bool = flag("use the batch API, which costs half and takes hours")
+    batch: bool = flag("use the batch API, which costs half as much but takes hours")
     batch_files: OutputPath | None = flag(
         "write batches to this folder, for vllm run-batch",
         metavar="FOLDER",
@@ -202,7 +203,7 @@ class SampleOptions(ColumnOptions, group=("samples",)):
     instruction: str | None = flag("instruction of an edit", metavar="TEXT")
     prompts: Path | None = flag("prompts of images in folders: a table or a .txt file")
     layout: str | None = flag(
-        "layout of the folders: that of a benchmark, such as geneval, or a YAML file "
+        "layout of the folders: a benchmark name, such as geneval, or a YAML file "
         "(default: detected)",
         metavar="NAME",
     )
@@ -217,7 +218,7 @@ class SampleOptions(ColumnOptions, group=("samples",)):
     allow_urls: list[str] = flag(
         "allow downloads of images from this host; may be repeated", metavar="HOST"
     )
-    strict: bool = flag("stop at the first bad row, before the first call")
+    strict: bool = flag("stop at the first invalid row, before the first call")
 
 
 class ShardOptions(
@@ -233,9 +234,9 @@ class ShardOptions(
         "rows per shard, which is one file (default: 512)", metavar="N"
     )
     max_failures: float | None = flag(
-        "largest share of a shard's rows that may fail (api_error, tool_error, parse_failure, "
-        "refusal or no_image); a shard with more is not written, and three in a row stop the run "
-        "(default: 0.2)",
+        "maximum share of a shard's rows that may fail (api_error, tool_error, "
+        "parse_failure, refusal or no_image); a shard with more is not written, and "
+        "three in a row stop the run (default: 0.2)",
         type=number_between(0, kind=float),
         metavar="SHARE",
     )
@@ -243,10 +244,10 @@ class ShardOptions(
         "do not start a shard that would exceed this number of calls", metavar="CALLS"
     )
     processes: Count | None = flag(
-        "workers on this machine (default: this process)", metavar="N"
+        "number of workers on this machine (default: this process)", metavar="N"
     )
     workers: Count | None = flag(
-        "workers on Ray (default: one per node, or one per GPU)", metavar="N"
+        "number of workers on Ray (default: one per node, or one per GPU)", metavar="N"
     )
     part: str | None = flag(
         "judge one of N parts; auto uses the task of a Slurm array or the process of "

@@ -30,7 +30,9 @@ class PrepareOptions(Options):
         "benchmark name (`vieval tasks` lists them), or published_verdicts for the verdicts of "
         "published judges"
     )
-    count: int | None = flag("video frames, or views of an object, per sample")
+    count: int | None = flag(
+        "number of video frames, or of views of an object, per sample"
+    )
     root: OutputPath | None = flag(
         "data folder (default: $VIEVAL_DATA, or the user's cache folder)",
     )

@@ -48,7 +48,7 @@ class ExportOptions(Options):
 class ImportOptions(Options):
     """Options of `vieval prompts import`."""
 
-    judge: str = argument("judge of the packs")
+    judge: str = argument("judge that the packs are for")
     source: Path = argument(
         "checkout of the authors' repository, or a folder of their results"
     )
@@ -114,7 +114,7 @@ def show_pack(options: ShowOptions) -> int:
     for part in parts:
         say(
             "",
-            f"# {part} (part of the above)",
+            f"# {part} (included in the prompts above)",
             *pack.wording(part).splitlines(),
         )
     return 0
@@ -186,8 +186,8 @@ def export_benchmark(options: ExportOptions) -> int:
         folder = options.out / exported
         count = export_prompts(benchmark, exported, root, folder)
         advice = (
-            f"save the images as listed in {EXPECTED_FILE} to {folder / 'MODEL'} (MODEL is "
-            f"your model's name), then run: vieval score {folder}"
+            f"save the images as listed in {EXPECTED_FILE} to {folder / 'MODEL'} "
+            f"(MODEL is your model's name), then run `vieval score {folder}`"
         )
         say(f"{folder / PROMPTS_FILE}: {count} prompts; {advice}")
     return 0

@@ -68,7 +68,7 @@ class GeneratorOptions(
     Options,
     group=(
         "generator",
-        "server that makes the images, which are saved in the first folder",
+        "server that generates the images, which are saved in the first folder",
     ),
 ):
     """The generator that makes the images."""
@@ -103,8 +103,8 @@ class GateOptions(Options, group=("gate",)):
         "pass a build without checking whether the judge detects damaged images"
     )
     history: OutputPath | None = flag(
-        "append this nightly result of a gate to FILE (.jsonl), and check for a slow "
-        "fall",
+        "append the gate's result to FILE (.jsonl), one per night, and check for a "
+        "slow fall",
         metavar="FILE",
     )
     summary: OutputPath | None = flag(
@@ -145,7 +145,7 @@ class RankOptions(
         "write the verdicts on folders of images to this .jsonl file"
     )
     plan: bool = flag("judge eight images, print the cost of all images, and exit")
-    human: list[Path] = human_flag(", which correct the judge's means")
+    human: list[Path] = human_flag(", to correct the judge's means")
     tables: OutputPath | None = flag(
         "write all tables as Markdown, CSV and JSON", metavar="FOLDER"
     )

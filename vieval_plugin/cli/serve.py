@@ -43,11 +43,11 @@ class SampleOptions(Options, group=("samples",)):
     """The samples that are judged."""
 
     kind: str | None = flag(
-        "task type of all samples (default: tie, an edit, for samples with a second image, else "
+        "task type of all samples (default: tie for samples with a second image, else "
         "tig)"
     )
     role: list[str] = flag(
-        "role of an image that comes with the output; may be repeated (default: source)"
+        "role of an image sent with the output; may be repeated (default: source)"
     )
 
 
@@ -58,14 +58,14 @@ class FailureOptions(Options, group=("failures",)):
         "maximum attempts per question (default: %(default)s)", 3, metavar="N"
     )
     repeats: Count = flag(
-        "verdicts averaged into a reward, for a backbone with a temperature (default: "
-        "%(default)s)",
+        "number of verdicts averaged per reward, for a backbone with a temperature "
+        "(default: %(default)s)",
         1,
         metavar="K",
     )
     on_failure: Literal["error", "neutral"] = flag(
-        "return an error for a failure, or the mean of its group if a request is one "
-        "group (default: %(default)s)",
+        "for a failed sample, return an error, or the mean of its group if a request "
+        "is one group (default: %(default)s)",
         "error",
     )
     max_imputed: float = flag(
@@ -117,7 +117,9 @@ def run(options: ServerOptions) -> int:
     try:
         import aiohttp  # noqa: F401
     except ImportError:
-        raise VievalError(f"a server needs aiohttp; {install_advice('http')}") from None
+        raise VievalError(
+            f"a server requires aiohttp; {install_advice('http')}"
+        ) from None
     from vieval_plugin.run.loop import run
     from vieval_plugin.serve.run import serve
 

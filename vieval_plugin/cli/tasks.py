@@ -36,7 +36,7 @@ class TasksOptions(Options):
         "write the lmms-eval files of these tasks, to read or edit",
         metavar="FOLDER",
     )
-    judges: bool = flag("list networks that judge, and their weights")
+    judges: bool = flag("list judge networks and their weights")
 
 
 def run(options: TasksOptions) -> int:

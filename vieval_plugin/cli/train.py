@@ -63,12 +63,16 @@ class AdieeOptions(TuningOptions):
 
     data: Path = argument("folder from `vieval data adiee`")
     answer: Literal["token", "number"] = flag(
-        "answer with the token and its head, or with a number, the paper's ablation (default: "
-        "%(default)s)",
+        "answer with the token and its head, or with a number as in the paper's "
+        "ablation (default: %(default)s)",
         "token",
     )
     images: Literal["two", "joined"] = flag(
-        "show source and output as two images, or joined (default: %(default)s)", "two"
+        (
+            "show the source and the output as two images, or joined into one "
+            "(default: %(default)s)"
+        ),
+        "two",
     )
 
 

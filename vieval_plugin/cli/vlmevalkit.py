@@ -26,7 +26,7 @@ class VLMEvalKitOptions(Options):
         "register VIEval's datasets with plain VLMEvalKit on this machine"
     )
     remove_hook: bool = flag("remove that hook")
-    limit: int | None = flag("judge only this number of rows of each dataset")
+    limit: int | None = flag("maximum number of rows to judge per dataset")
     #: Arguments of VLMEvalKit's own.
     rest: Sequence[str]
 

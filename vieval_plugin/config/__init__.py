@@ -70,14 +70,16 @@ _TEMPERATURE = {"anyOf": [{"type": "number", "minimum": 0}, {"enum": ["none", No
 class Backbone(Section):
     """A model behind an OpenAI-compatible server."""
 
-    model: str = Field(description="name of the model on its server")
+    model: str = Field(description="model name on the server")
     base_url: Annotated[tuple[str, ...], WithJsonSchema(_ADDRESSES)] = Field(
-        description="address ending in /v1, or a list of addresses to share the load"
+        description=(
+            "address that ends in /v1, or a list of addresses that share the load"
+        )
     )
     api_key_env: str | None = Field(
         None,
         pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",  # a key in its place is refused, and so never shown
-        description="environment variable that holds the key (default OPENAI_API_KEY)",
+        description="environment variable that holds the key (default: OPENAI_API_KEY)",
     )
     api_key_header: str = Field(
         "Authorization",
@@ -95,7 +97,8 @@ class Backbone(Section):
     ca_file: Path | None = Field(
         None,
         description=(
-            "PEM file of additional certificate authorities (default: REQUESTS_CA_BUNDLE)"
+            "PEM file with additional certificate authorities (default: "
+            "REQUESTS_CA_BUNDLE)"
         ),
     )
     num_concurrent: int = Field(
@@ -117,7 +120,8 @@ class Backbone(Section):
         5,
         ge=0,
         description=(
-            "maximum retries per call while the server answers others (429 counts half)"
+            "maximum retries per call while the server answers other calls (a 429 "
+            "counts as half)"
         ),
     )
     patience: float = Field(
@@ -133,7 +137,8 @@ class Backbone(Section):
     sight_check: bool = Field(
         True,
         description=(
-            "check that the model sees by asking for the colours of two pictures first"
+            "first ask for the colours of two pictures, to check that the model sees "
+            "images"
         ),
     )
     temperature: Annotated[float | None, WithJsonSchema(_TEMPERATURE)] = Field(
@@ -142,22 +147,22 @@ class Backbone(Section):
     max_tokens: int | None = Field(
         None,
         ge=1,
-        description="maximum tokens per answer (default: the judge's limit)",
+        description="maximum number of tokens in a reply (default: the judge's limit)",
     )
     extra: Mapping[str, Any] = Field(
         default_factory=dict,
         description="additional request fields, which override others; null removes a field",
     )
     price_input: float | None = Field(
-        None, ge=0, description="price of a million input tokens"
+        None, ge=0, description="price per million input tokens"
     )
     price_cached_input: float | None = Field(
         None,
         ge=0,
-        description=("price of a million cached input tokens (default: price_input)"),
+        description="price per million cached input tokens (default: price_input)",
     )
     price_output: float | None = Field(
-        None, ge=0, description="price of a million output tokens"
+        None, ge=0, description="price per million output tokens"
     )
 
     @field_validator("temperature", mode="before")
@@ -187,12 +192,12 @@ class Backbone(Section):
         for name, text in value.items():
             if not re.match(_HEADER_NAME, name):
                 raise PydanticCustomError(
-                    "header", "a header's name must be one word, such as x-team"
+                    "header", "a header name must be one word, such as x-team"
                 )
             if not text.isprintable():
                 raise PydanticCustomError(
                     "header",
-                    "a header's value must be one line of printable characters",
+                    "a header value must be one line of printable characters",
                 )
         return value
 
@@ -219,9 +224,9 @@ class Backbone(Section):
         """
         if _UNTRUSTED_ADDRESS in self.base_url:
             raise VievalError(
-                f"backbone {name}: the server address stored in these results is not used, as "
-                "images and keys could go to strangers; pass --model and --base-url, or set "
-                f"backbones.{name} in the options"
+                f"backbone {name}: the server address stored in these results is not "
+                "used, because images and keys could go to strangers; pass --model "
+                f"and --base-url, or set backbones.{name} in the options"
             )
         if self.api_key_env == _NO_KEY:
             return ""
@@ -288,7 +293,7 @@ class JudgesBase(Section):
     reminders: int = Field(
         1,
         ge=0,
-        description="how often to ask again, quoting the error, after an unreadable reply",
+        description="number of re-asks after an unreadable reply, each quoting the error",
     )
     aspects: tuple[str, ...] = Field(
         (),
@@ -360,7 +365,7 @@ class Statistics(Section):
     missing_ratings: MissingRatings = Field(
         "drop",
         description=(
-            "treatment of scores that annotators left out (T2I-Eval-Bench): drop, or "
+            "treatment of missing annotator scores (T2I-Eval-Bench): drop, or "
             "impute_mean of the others"
         ),
     )
@@ -388,8 +393,10 @@ class StoreOptions(Section):
     max_age: float | None = Field(
         None,
         ge=0,
-        description="ask again for replies older than this many seconds, for a model that "
-        "changes; 0 replaces all earlier replies (default: never)",
+        description=(
+            "replace replies older than this many seconds, for a model that changes; "
+            "0 replaces all earlier replies (default: never)"
+        ),
     )
 
 
@@ -401,7 +408,9 @@ class GenerateOptions(Section):
     images: int = Field(
         1,
         ge=1,
-        description="images to request for each prompt, in one answer of the generator",
+        description=(
+            "number of images to request per prompt, in one reply of the generator"
+        ),
     )
     trusted: tuple[Path, ...] = Field(
         (),
@@ -436,7 +445,9 @@ class Config(Section):
     )
     uids: Path | None = Field(
         None,
-        description="file with one uid per line, or a JSON split; judge only these samples",
+        description=(
+            "judge only the samples in this file (one uid per line, or a JSON split)"
+        ),
     )
     judges: Judges = Field(default_factory=Judges, description="options of each judge")
     judge_files: tuple[Path, ...] = Field(
@@ -448,12 +459,15 @@ class Config(Section):
     )
     backbones: Mapping[str, Backbone] = Field(
         default_factory=dict,
-        description="models on servers, by name; judges use the one called judge by default "
-        "(judge: {model: ..., base_url: http://127.0.0.1:8000/v1, num_concurrent: 32})",
+        description=(
+            "models on servers, by name; judges use the model named judge by default "
+            "(judge: {model: ..., base_url: http://127.0.0.1:8000/v1, num_concurrent: "
+            "32})"
+        ),
     )
     scorers: Mapping[str, Scorer] = Field(
         default_factory=dict,
-        description="networks that measure, by the name of the judge that uses them "
+        description="scorer networks, by the name of the judge that uses them "
         "(NAME: {model: FOLDER, FILE or a name on the hub, revision: ..., device: cuda:0, "
         "batch_size: 16})",
     )

@@ -88,7 +88,7 @@ def load(
         import torch
     except ImportError:
         raise VievalError(
-            f"vieval_diffusers needs diffusers; {install_advice('generators')}"
+            f"vieval_diffusers requires diffusers; {install_advice('generators')}"
         ) from None
     kind = getattr(diffusers, pipeline or "DiffusionPipeline", None)
     if kind is None:
@@ -235,7 +235,8 @@ def _unfit(parameters: Mapping[str, Any], conditions: Sample) -> str:
         is_needed = name == "image" or not has_default
         if is_needed and name not in roles:
             return (
-                f"the pipeline needs an image for {name}, but the conditions have none"
+                f"the pipeline requires an image for {name}, but the conditions do not "
+                "include one"
             )
     return ""
 
@@ -284,7 +285,7 @@ def _make_batch(
     outputs = diffusion.pipeline(**arguments).images
     are_images = all(isinstance(output, PIL.Image.Image) for output in outputs)
     if len(outputs) != len(batch) or not are_images:
-        raise ValueError(f"it returned {len(outputs)} of {len(batch)} images")
+        raise ValueError(f"the pipeline returned {len(outputs)} of {len(batch)} images")
     for image, picture in zip(batch, outputs, strict=True):
         write_whole(
             image.file,

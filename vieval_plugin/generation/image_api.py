@@ -33,7 +33,7 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import JsonObject
 
 GENERATIONS, EDITS = "images/generations", "images/edits"
-_NAMES_NONE = "an answer with neither b64_json nor url"
+_NAMES_NONE = "the answer contains neither b64_json nor url"
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def _file(role: str, data: bytes) -> File:
 def _unusable(answer: Mapping[str, Any], images: int) -> str | None:
     data = answer.get("data")
     if not isinstance(data, list) or not data:
-        return "an answer without images"
+        return "the answer contains no images"
     return None if any(map(_names_image, data[:images])) else _NAMES_NONE
 
 
@@ -207,7 +207,7 @@ async def _image(server: Server, item: Any) -> bytes:
             data = base64.b64decode(item["b64_json"], validate=True)
         except (binascii.Error, ValueError):
             raise Refused(
-                Status.API_ERROR, "malformed answer", "b64_json that is not base64"
+                Status.API_ERROR, "malformed answer", "b64_json is not valid base64"
             ) from None
     else:
         data = await server.fetch(item["url"])

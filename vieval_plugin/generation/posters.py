@@ -130,7 +130,8 @@ def make(folder: Path, seed: int) -> bool:
     """
     if importlib.util.find_spec("skimage") is None:
         raise VievalError(
-            f"the demo needs scikit-image for its photographs; {install_advice('metrics')}"
+            "the demo requires scikit-image for its photographs; "
+            f"{install_advice('metrics')}"
         )
     rng = random.Random(seed)
     kinds = [
@@ -210,7 +211,8 @@ def _is_complete(folder: Path, tables: Mapping[str, bytes]) -> bool:
         is_empty = not folder.exists() or not any(folder.iterdir())
     except OSError as error:
         raise VievalError(
-            f"cannot read {folder}: {error.strerror}; choose another folder with --out"
+            f"{folder}: cannot be read ({error.strerror}); choose another folder with "
+            "--out"
         ) from None
     if not is_empty and earlier.get("prompts.csv") != tables["prompts.csv"]:
         raise VievalError(

@@ -142,7 +142,7 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     folder = write_pack(to / "authors", manifest, texts)
     left_out = [name for name in author_texts if name.endswith(_ONE_IMAGE)]
     if left_out:
-        say(f"skipped texts for backbones that take one image: {', '.join(left_out)}")
+        say(f"skipped texts for backbones that accept one image: {', '.join(left_out)}")
     return [folder]
 
 
@@ -154,7 +154,7 @@ def _require_texts(
         first_missing = ", ".join(missing[:_MOST_NAMED])
         raise unexpected(
             path,
-            f"has no text {first_missing} ({len(missing)} missing in all)",
+            f"has no text {first_missing} ({len(missing)} missing in total)",
         )
 
 
@@ -219,7 +219,9 @@ def _jinja_template(
     )
     count = names.count(once)
     if once and count != 1:
-        raise unexpected(path, f"{name} must have one place {{{once}}}, got {count}")
+        raise unexpected(
+            path, f"{name} must have one placeholder {{{once}}}, got {count}"
+        )
     return template
 
 
@@ -242,7 +244,7 @@ def _tool_text(path: Path) -> str:
             places = ", ".join(names) or "none"
             raise unexpected(
                 path,
-                f"{_FUNCTION} has two texts with the same places ({places})",
+                f"{_FUNCTION} has two texts with the same placeholders ({places})",
             )
         texts[placeholders] = template
     kinds = [
@@ -253,7 +255,8 @@ def _tool_text(path: Path) -> str:
     if texts.keys() != set(kinds):
         raise unexpected(
             path,
-            f"{_FUNCTION} must have three texts: for a note, for two scene graphs and for one",
+            f"{_FUNCTION} must have three texts: one for a note, one for two scene "
+            "graphs and one for a single scene graph",
         )
     highlighted, two, single = (texts[placeholders] for placeholders in kinds)
     return (

@@ -94,7 +94,7 @@ def require_checkout(source: Path, context: str | None) -> None:
         raise VievalError("--context does not apply to this wording; remove it")
     if not source.is_dir():
         raise VievalError(
-            f"{source}: no such folder; pass a checkout of the authors' repository, see "
+            f"{source}: no such folder; pass a checkout of the authors' repository; see "
             f"{docs_url('guides/judges.md#use-the-authors-own-wording')}"
         )
 
@@ -136,7 +136,7 @@ def jinja_template(
     names = pieces[1::2]
     unknown = [name for name in names if name not in variables]
     if unknown:
-        raise unexpected(where, f"has an unknown place {unknown[0][:40]!r}")
+        raise unexpected(where, f"has an unknown placeholder {unknown[0][:40]!r}")
     return "".join(
         variables[piece] if number % 2 else raw(piece)
         for number, piece in enumerate(pieces)

@@ -90,6 +90,7 @@ def _template(path: Path, pictures: set[str]) -> str:
     ):
         raise unexpected(
             path,
-            f"must have one place for each picture, got {', '.join(names) or 'none'}",
+            "must have one placeholder for each picture, got "
+            f"{', '.join(names) or 'none'}",
         )
     return template

@@ -26,7 +26,7 @@ def read(
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise ValueError(
-                f"too large for a file of prompts (limit {_MOST_BYTES} bytes)"
+                f"too large for a prompts file (limit {_MOST_BYTES} bytes)"
             )
         with warnings.catch_warnings():
             warnings.simplefilter(

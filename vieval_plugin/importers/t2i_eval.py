@@ -137,6 +137,6 @@ def _jinja_template(text: str, name: str) -> str:
         pieces.append(raw(literal))
         if field is not None:
             if field not in _FIELDS:
-                raise unexpected(name, f"has an unknown place {field!r}")
+                raise unexpected(name, f"has an unknown placeholder {field!r}")
             pieces.append(_FIELDS[field])
     return "".join(pieces).strip()

@@ -133,7 +133,8 @@ def _log_questions(results: Path, logged: Mapping[str, Path]) -> dict[str, str]:
     missing = [key for key in _RULES if not prompts[key]]
     if missing:
         raise VievalError(
-            f"{results}: no prompt_input for {', '.join(missing)}; pass results of all seven tasks"
+            f"{results}: no prompt_input for {', '.join(missing)}; pass the results "
+            "of all seven tasks"
         )
     return {
         key: Counter(_add_variables(prompts[key])).most_common(1)[0][0]

@@ -37,7 +37,7 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
         VievalError: there are no samples.
     """
     if not judged:
-        raise VievalError("there are no samples to label")
+        raise VievalError("no samples to label")
     by_makers = _numbers_by_makers(judged)
     sizes = {
         makers: sum(map(len, kinds.values())) for makers, kinds in by_makers.items()

@@ -172,7 +172,8 @@ def _card(labelled: ToLabel, swap: bool, embedded: _Embedded) -> LabelCard:
         raise VievalError(f"{labelled.where}: {error}") from None
     if not all(sides):
         raise VievalError(
-            f"{labelled.where}: no output image; leave it out, or generate the image"
+            f"{labelled.where}: the sample has no output image; leave the sample out, "
+            "or generate the image"
         )
     texts = tuple(
         (name.replace("_", " "), text) for name, text in samples[0].texts.items()

@@ -116,9 +116,9 @@ def _of_verdicts(files: Sequence[str], partial: bool) -> list[ToLabel]:
                 ):
                     raise VievalError(
                         f"{record.id} must have the same images in all files, but "
-                        f"{file} has others; put the images of each model in a "
-                        "folder of its own and score them together: `vieval score "
-                        "NEW OLD --out both.jsonl`"
+                        f"{file} has others; put each model's images in a separate "
+                        "folder and score them together: `vieval score NEW OLD --out "
+                        "both.jsonl`"
                     )
     return [ToLabel(sample, str(sample.id)) for sample in judged.values()]
 
@@ -152,7 +152,9 @@ def choose_readable(
         available = [number for number in range(len(samples)) if number not in reasons]
         if reasons and not available:
             where = samples[0].where
-            raise VievalError(f"{where}: {reasons[0]}; no sample has readable images")
+            raise VievalError(
+                f"no sample has readable images (first: {where}: {reasons[0]})"
+            )
         judged = [samples[number].judged for number in available]
         choice = [available[number] for number in choose(judged, count, seed)]
         if readable.keys() >= set(choice):

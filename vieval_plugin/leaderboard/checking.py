@@ -303,8 +303,8 @@ def _wrong_numbers(
         options = None
     if options is None or not 0 < options.draws <= MOST_DRAWS:
         yield (
-            f"{entry.title}: the card's statistics are not those of vieval card (at "
-            f"most {MOST_DRAWS:,} draws); make the card again"
+            f"{entry.title}: the card's statistics must be those of `vieval card`, "
+            f"with at most {MOST_DRAWS:,} draws; make the card again"
         )
         return
     [run] = results_of(records).runs

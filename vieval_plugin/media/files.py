@@ -246,7 +246,7 @@ def require_plain(path: Path) -> None:
     """
     if exists(path) and not isfile(path) and not isdir(path):
         raise VievalError(
-            f"{path} must be a plain file; save its content to a file and pass that"
+            f"{path} must be a regular file; save its content to a file and pass that"
         )
 
 

@@ -33,7 +33,7 @@ def segments(data: bytes) -> Iterator[tuple[int, bytes]]:
             length = int.from_bytes(data[at + 2 : at + 4], "big")
         end = at + 2 + length
         if end > len(data) or (length < 2 and marker not in _WITHOUT_LENGTH):
-            raise ValueError("a segment ends outside the file")
+            raise ValueError("a segment extends past the end of the file")
         yield marker, data[at:end]
         at = end
         if marker == _SCAN:

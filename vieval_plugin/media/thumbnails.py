@@ -93,7 +93,7 @@ class Thumbnails:
             self._thumbnails[digest] = (
                 self._make(decode, file)
                 if has_room
-                else "omitted to limit the page's size"
+                else "omitted to limit the page size"
             )
         return self._thumbnails[digest]
 

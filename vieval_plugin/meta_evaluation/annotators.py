@@ -48,8 +48,8 @@ from vieval_plugin.stats.options import StatisticsOptions
 WITH_ALL = "annotators, with the mean of all"
 WITH_OTHERS = "annotators, with the mean of the others"
 PAPER = (
-    "Table 1 has the layout of Table 1 in Tu et al., Automatic Evaluation for Text-to-Image "
-    "Generation (2024). Its numbers are computed here, from these runs."
+    "Table 1 follows the layout of Table 1 in Tu et al., Automatic Evaluation for "
+    "Text-to-Image Generation (2024). Its numbers are computed from these runs."
 )
 #: Grades are shown as Tu et al. ask for them, from 0 to 5; a verdict has them in [0, 1].
 HIGHEST_GRADE = 5.0

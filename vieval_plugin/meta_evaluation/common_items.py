@@ -189,7 +189,7 @@ def compared_correlations(
             for (part, _), why in zip(tables.columns, why_not, strict=True)
             if not why
         }
-        undefined = "" if n else "no sample with a score"
+        undefined = "" if n else "no sample has a score"
         if n and not parts_with_value:
             undefined = f"undefined for every image model ({why_not[0]})"
         missing_parts = [part for part in parts if part not in parts_with_value]

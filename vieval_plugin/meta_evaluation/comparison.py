@@ -290,8 +290,9 @@ class Comparison:
         lines = []
         if len(self.pairs) > SIGNIFICANCE_LEVEL * (1 + PERMUTATIONS):
             lines.append(
-                f"{PERMUTATIONS} permutations are too few to resolve any of {len(self.pairs)} pairs "
-                "after the correction, so the ranks are not supported"
+                f"{PERMUTATIONS} permutations are too few for any of {len(self.pairs)} "
+                "pairs to differ significantly after the correction, so no test "
+                "supports the ranks"
             )
         for position, better in enumerate(labels):
             lower_labels = labels[position + 1 :]
@@ -667,9 +668,9 @@ def _missing_pairs_reason(
         return compared.untestable_reason
     undefined = [system for system in systems if system.undefined]
     unable = "".join(f"; {system.label}: {system.undefined}" for system in undefined)
-    available = "none has a value"
+    available = "but none has a value"
     if able:
-        available = f"only {able[0]} has a value"
+        available = f"but only {able[0]} has a value"
         if len(systems) == 1:
             available = f"got one ({able[0]})"
     return f"at least two {compared.entrants} are required, {available}{unable}"

@@ -42,7 +42,7 @@ from vieval_plugin.stats.votes import FIRST, NONE, SECOND
 PEOPLE = "people"
 STRENGTH = Measure("log strength", "Log strength", OPINION)
 SEPARATED = (
-    "the image models split into two sets, and one set never won or tied against the "
+    "the image models split into two sets, one of which never won or tied against the "
     "other"
 )
 

@@ -344,8 +344,8 @@ def _undecided_reason(selected: Sequence[object], look: Look | None) -> str:
         undecided_reason = "the labels are not a random sample of the images"
     elif look and not look.decides:
         undecided_reason = (
-            f"people rated {look.rated} of the planned {look.plan.unit}s, but the first "
-            f"look is at {look.plan.looks[0]}"
+            f"people rated {look.rated} planned {look.plan.unit}s, but the first look "
+            f"requires {look.plan.looks[0]}"
         )
     return undecided_reason
 

@@ -82,14 +82,14 @@ _CEILING_LABEL = "human ceiling: each rater against the others"
 #: Rated samples of a judge by name.
 
 PAPER = (
-    "Numbered tables have the layout of the same tables in Ku et al., VIEScore: Towards "
-    "Explainable Metrics for Conditional Image Synthesis Evaluation (ACL 2024), or of their "
-    "counterparts for image metrics, so that you can compare them side by side. Their numbers "
-    "are computed here, from these runs."
+    "Numbered tables follow the layout of the same tables in Ku et al., VIEScore: "
+    "Towards Explainable Metrics for Conditional Image Synthesis Evaluation (ACL "
+    "2024), or of their counterparts for image metrics, so that you can compare them "
+    "side by side. The numbers are computed from these runs."
 )
 _WHY = (
-    "Shown for the overall score, or for the aspect that most of these judges rate. It compares "
-    "orders of images, so the judge's scale does not matter."
+    "Shown for the overall score, or for the aspect that most of these judges rate. "
+    "It compares the order of images, so the judge's scale does not matter."
 )
 
 
@@ -593,7 +593,7 @@ def _left_out(numbers: Sequence[Number], parts: Sequence[str]) -> Table:
     header = ("task", "judge", "aspects", "image models", "why")
     return Table(
         "left_out",
-        "Image models that the averages leave out or count as 0",
+        "Image models excluded from the averages, or counted as 0",
         header,
         tuple(rows),
     )

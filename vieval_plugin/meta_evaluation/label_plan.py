@@ -187,8 +187,9 @@ def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
     advice = f" (--n {enough})" if len(chosen) < enough else ""
     sentence = _least_sentence(fewest)
     return (
-        f"{counts} of each generator: {sentence}. Showing that one is not worse by "
-        f"{ADVISED_MARGIN:g} takes about {needed:.0f} of each, if ratings vary as on ImagenHub{advice}"
+        f"{counts} of each generator: {sentence}. To show that one is not worse by "
+        f"{ADVISED_MARGIN:g}, about {needed:.0f} of each are needed if ratings vary as "
+        f"on ImagenHub{advice}"
     )
 
 

@@ -159,7 +159,7 @@ def _auroc(rows: LabelRows) -> Computed:
     judged = rows.scores
     rated = rows.ratings
     if not np.isin(rated, (0, 1)).all():
-        reason = "auroc requires ratings that are all 0 or 1"
+        reason = "auroc requires ratings of 0 or 1"
         return Computed(
             math.nan,
             lambda counts: np.full(len(counts), math.nan),
@@ -170,7 +170,7 @@ def _auroc(rows: LabelRows) -> Computed:
         binary.auroc(rated, judged),
         lambda counts: binary.resampled_auroc(rated, judged, counts),
         rows.clusters,
-        "labels of one class only",
+        "all labels have the same class",
     )
 
 

@@ -110,7 +110,7 @@ def drop_constant_annotators(ratings: HumanRatings) -> tuple[HumanRatings, list[
             where[identity] = line
     if not where:
         raise VievalError(
-            f"ratings must vary: {'; '.join(notes)}; pass ratings of another person"
+            f"ratings must vary: {'; '.join(notes)}; pass ratings from another person"
         )
     return replace(ratings, scores=scores, where=where), notes
 

@@ -361,7 +361,7 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
             pairs, preferred, np.zeros(preferred.shape), three_way, seed
         )
         why: dict[VoteScheme, str] = {
-            "four_way": "preferences cannot distinguish both good from both bad"
+            "four_way": 'preferences cannot distinguish "both good" from "both bad"'
         }
         return Answers(
             pairs,
@@ -404,7 +404,7 @@ def _votes_from_scores(
         best = thresholds.best_thresholds(first, second, pairs.human, ties)
         bounds[ties] = thresholds.vote_of_scores(first, second, *best)
         if len(set(pairs.groups)) < 2:
-            why[ties] = "thresholds require contests of at least two groups"
+            why[ties] = "thresholds require contests from at least two groups"
         else:
             codes[ties] = thresholds.nested(
                 first, second, pairs.human, pairs.groups, seed=seed, scheme=ties

@@ -140,8 +140,9 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
     """
     pairs = _all_pairs(judged)
     title = (
-        "Image models ranked by contests, from people's votes and from higher scores: place and "
-        "log strength [95% interval] (Bradley-Terry with ties); n is the number of pairs"
+        "Image models ranked by contests, decided by people's votes or by higher "
+        "scores: place and log strength [95% interval] (Bradley-Terry with ties); n "
+        "is the number of pairs"
     )
     rated = _rated(pairs)
     if not rated:

@@ -252,9 +252,9 @@ def _mask_unasked(right: Floats, order_points: bool, answers: Answers) -> Points
     if not voted and any(contest.preferences for contest in answers.pairs.contests):
         reason = "the judge gives preferences, not votes"
     elif order_points and len(voted) == 1:
-        reason = "only one order was asked"
+        reason = "only one order was shown"
     elif not order_points and voted == {REVERSE}:
-        reason = "the forward order was not asked"
+        reason = "the forward order was not shown"
     return Points(
         np.full(right.shape, np.nan) if reason else right, answers.pairs.groups, reason
     )

@@ -266,7 +266,10 @@ def _statistic(
     scheme_name = ties.replace("_", "-")
     once = cache(compared)
     title = f"Share of pairs in which the judge agrees with people (accuracy, {scheme_name})"
-    why = f"This is the question that was asked, counted {scheme_name}. A missing answer counts as wrong."
+    why = (
+        f"This matches the question that people were asked ({scheme_name}). A missing "
+        "answer counts as wrong."
+    )
     texts = (f"accuracy_{ties}", f"accuracy ({scheme_name})", title, why)
     return RankedStatistic(part, aspect, *texts, (0.0, 1.0), lambda _: once())
 

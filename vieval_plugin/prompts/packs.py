@@ -239,7 +239,7 @@ def read_text(folder: Path, file: str, what: str = "template") -> str:
     try:
         if not is_below(path, folder):
             raise VievalError(
-                f"{path}: outside its folder; copy the {what} into that folder"
+                f"{path}: the {what} must be inside {folder}; copy it there"
             )
         if not isfile(path):
             raise VievalError(f"{path}: the {what} is not a file")

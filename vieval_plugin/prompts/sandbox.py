@@ -114,7 +114,10 @@ _YIELDED, _TURNS = (
     "what is yielded",
     "turns of a loop",
 )  # filters that no template can name
-_TOO_LONG = f"the templates have more than {_LONGEST_SOURCE} characters in all, or too many tags"
+_TOO_LONG = (
+    f"the templates have more than {_LONGEST_SOURCE} characters in total, or too many "
+    "tags"
+)
 _ONLY_BLOCKS = "only self.BLOCK() and super() can be called in prompts"
 
 _allowance_left: ContextVar[list[int]] = ContextVar("characters left")

@@ -97,8 +97,8 @@ class _Reading:
     def contest(self, row: Row) -> Contest:
         if not is_encodable(row.cells):  # it can be written nowhere
             raise VievalError(
-                f"{row.where}: a text contains half of a character (a lone "
-                "surrogate); correct the file"
+                f"{row.where}: a text contains a lone surrogate, which is not valid "
+                "Unicode; correct the file"
             )
         uid = row.uid("id")
         if uid in self.ids:
@@ -162,8 +162,8 @@ class _Reading:
         candidate = self.candidates.setdefault(sample_id, sample)
         if (candidate.images, candidate.texts) != (images, texts):
             raise VievalError(
-                f"{row.where}: uid {uid} of {model} has another output or other "
-                "conditions in an earlier row; correct the file"
+                f"{row.where}: uid {uid} of {model} has a different output or "
+                "different conditions in an earlier row; correct the file"
             )
         return candidate
 

@@ -184,9 +184,8 @@ def csv_table(path: Path, header_advice: str = _HEADER_ADVICE) -> InputTable:
         notes = _joined_lines(path, dialect, len(header)) if dialect.quotes else []
         if dialect.unquoted_line:
             notes.append(
-                f"line {dialect.unquoted_line}: a quotation mark after a space "
-                "does not enclose its cell, so such marks are read as text; "
-                "remove the space before marks that should quote"
+                f"line {dialect.unquoted_line}: a quotation mark after a space is "
+                "read as text; remove the space if the mark should enclose its cell"
             )
     return InputTable(
         str(path),
@@ -235,8 +234,8 @@ def _rows(
                 }
                 if len(cells) != len(header) and row:
                     reason = (
-                        f"{len(cells)} cells, but the header has {len(header)}; "
-                        "put texts with commas in quotes"
+                        f"{len(cells)} cells, but the header has {len(header)}; quote "
+                        "cells that contain commas"
                     )
                     yield end, BadLine(reason, row)
                 elif row:

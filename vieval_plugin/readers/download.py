@@ -310,8 +310,7 @@ async def _way(run: _Run, url: str) -> dict[str, Any]:
 
 def _private(host: str) -> _Failure:
     return _Failure(
-        f"{host} resolves to a private address; if that is intended, use the "
-        "address itself"
+        f"{host} resolves to a private address; if this is intended, use the IP address"
     )
 
 

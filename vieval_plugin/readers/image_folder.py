@@ -255,14 +255,12 @@ def other_than_images(locations: Sequence[str]) -> str:
     location = next(location for location in locations if not are_images([location]))
     path = path_of(location)
     if isdir(path):
-        return (
-            f", and {location} is a folder; pass the file of its prompts with --prompts"
-        )
+        return f", and {location} is a folder; pass its prompts file with --prompts"
     if isfile(path) and (kind := other_than_table(path)):
         return f", and {location} is {kind}, not an image"
     if len(locations) > 1:
-        return f", and {location} is not an image; leave it out"
-    return "; a samples file has its own"
+        return f", and {location} is not an image; omit it"
+    return "; a samples file contains its own prompts"
 
 
 def read_image_samples(
@@ -353,7 +351,8 @@ def _samples_with_texts(
         _, first_file = files[0]
         raise VievalError(
             f"{first_file.parent}: images without prompts; pass the prompts file with "
-            f"--prompts, call it {NAMES[0]}, or put a .txt file next to each image"
+            f"--prompts, rename it to {NAMES[0]}, or put a .txt file next to each "
+            "image"
         )
     files.sort(key=lambda pair: natural(pair[1].name))
 
@@ -447,7 +446,7 @@ def _image_models(
     ):
         if name in files_by_model:
             raise VievalError(
-                f"{model_folder}: another folder is also called {name}; rename "
+                f"{model_folder}: another folder is also named {name}; rename "
                 "one, because folder names identify image models"
             )
         files_by_model[name] = _images(model_folder)

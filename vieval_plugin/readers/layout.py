@@ -418,8 +418,8 @@ def _notes(
     if layout.grid:
         files = f"{files} of {layout.grid} images"
     notes = [
-        f"{folder}: read with the {layout.title} layout, {files}; use --layout NAME for "
-        "another"
+        f"{folder}: read with the {layout.title} layout, {files}; use --layout NAME "
+        "to choose another"
     ]
     if left_out:
         images = plural(len(left_out), "image")
@@ -448,7 +448,7 @@ def _require_one_file(by_key: Mapping[_Key, Sequence[_FoundImage]]) -> None:
         for image, following in pairwise(images):
             if image.order == following.order:
                 raise VievalError(
-                    f"{image.file} and {following.file.name} are two files of one "
+                    f"{image.file} and {following.file.name} are files of the same "
                     "image; remove one of them"
                 )
 
@@ -617,8 +617,8 @@ def _conditions_in_tables(
     tables = _tables(layout, folder, prompts)
     if not tables:
         raise VievalError(
-            f"{folder}: no {' or '.join(prompt_layout.table)} in this folder or "
-            "above; pass it with --prompts"
+            f"{folder}: no {' or '.join(prompt_layout.table)} in this folder or its "
+            "parents; pass it with --prompts"
         )
     texts: dict[_PromptKey, _Conditions] = {}
     for name, file in tables.items():

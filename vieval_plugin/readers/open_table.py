@@ -45,8 +45,8 @@ _REFUSED = {
     b"\x1f\x8b": "a gzip file; unpack it and pass the file inside",
     **{
         bytes([0x80, version]): (
-            "a pickle, which is not read because it could run any code; save the "
-            "table as parquet or CSV"
+            "a pickle, which is not read because it could run arbitrary code; save "
+            "the table as parquet or CSV"
         )
         for version in range(2, 6)
     },

@@ -78,8 +78,8 @@ def location_of(path: str | Path) -> str:
     if not match and has_scheme(text):
         address = redacted(text).partition("?")[0]
         raise VievalError(
-            f"object storage must be s3://, gs:// or gcs://, got {address}; or "
-            "use a local path"
+            "object storage addresses must begin with s3://, gs:// or gcs://, got "
+            f"{address}; or use a local path"
         )
     return (
         f"{match[1]}://{text[match.end() :]}" if match else str(Path(text).absolute())

@@ -209,7 +209,7 @@ def _problem(row: Mapping[str, Any]) -> str:
     if isinstance(images, dict) and "output" in images:
         return (
             "it has an output, but outputs come from the folder; to judge a "
-            "samples file, leave out --prompts"
+            "samples file, omit --prompts"
         )
     if row.get("image_model") or row.get("draw"):
         return (

@@ -230,7 +230,7 @@ def read_count(path: Path, default: int) -> int:
         return default
     count = read_object(path, "remove it to use the default").get("count")
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise _unlike(f"{path}: count", count, "a whole number of at least 1")
+        raise _unlike(f"{path}: count", count, "a positive integer")
     return count
 
 

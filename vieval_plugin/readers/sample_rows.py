@@ -247,7 +247,7 @@ def draw_of(draw: Any) -> int:
     number from 0.
     """
     if isinstance(draw, bool) or not isinstance(draw, int) or draw < 0:
-        raise BadLine("`draw` must be a whole number of at least 0")
+        raise BadLine("`draw` must be a non-negative integer")
     return draw
 
 

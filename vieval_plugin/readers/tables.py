@@ -127,7 +127,7 @@ def require_once(
     for column in columns:
         if header.count(column) > 1:
             raise VievalError(
-                f"{path}: two columns are called {column!r}; rename or remove one"
+                f"{path}: two columns are named {column!r}; rename or remove one"
             )
 
 
@@ -152,8 +152,8 @@ def json_table(path: Path) -> InputTable:
         values = rows_of_document(json_value(text))
     except ValueError as error:
         raise VievalError(
-            f"{path}: invalid JSON ({error}); use a list of objects, or one "
-            "object a line"
+            f"{path}: invalid JSON ({error}); use a list of objects, or one object "
+            "per line"
         ) from None
     return _table_of_values(path, lambda: enumerate(values, start=1), "row")
 
@@ -326,7 +326,7 @@ def row_of_value(
     ):
         return fault
     if not is_encodable(row):
-        return BadLine("a text contains half of a character (a lone surrogate)")
+        return BadLine("a text contains a lone surrogate, which is not valid Unicode")
     return row
 
 

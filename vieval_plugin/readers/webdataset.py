@@ -410,7 +410,7 @@ class _Entry(tarfile.TarInfo):
             raise
         except tarfile.HeaderError as error:
             raise tarfile.ReadError(
-                f"found {error} instead of an entry or the end"
+                f"found {error} instead of an entry or the end of the archive"
             ) from None
 
 

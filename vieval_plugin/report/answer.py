@@ -78,7 +78,7 @@ _RATE_SOME = (
     f"{{prompts}}: {{command}}. {{reach}}Guide: {docs_url('guides/labels.md')}"
 )
 _LABEL = "vieval label {verdicts} --n {images} --out label.html"
-_SHOW = "To see the questions and answers of a sample: {command}."
+_SHOW = "To see a sample's questions and answers: {command}."
 _NOT_WRITTEN = "verdicts.jsonl"
 
 
@@ -650,7 +650,7 @@ def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
         pair.result.p if math.isnan(pair.adjusted) else pair.adjusted
     )  # few ratings leave none adjusted
     p = (
-        f"a test needs at least {LEAST_FOR_A_TEST}"
+        f"a test requires at least {LEAST_FOR_A_TEST}"
         if math.isnan(p_value)
         else p_sentence(p_value)
     )
@@ -715,7 +715,9 @@ def _smallest_p(comparison: Comparison) -> str:
         f"{p_text(smallest)}."
     )
     if math.isnan(smallest):
-        return f"A test needs at least {LEAST_FOR_A_TEST} {comparison.compared.unit}."
+        return (
+            f"A test requires at least {LEAST_FOR_A_TEST} {comparison.compared.unit}."
+        )
     return smallest_p
 
 
@@ -778,7 +780,7 @@ def _limits(board: Leaderboard, outcome: Outcome) -> list[str]:
         rests_on = str(defined[0].estimate.coverage)
     names_first = outcome is Outcome.FIRST_OF_EQUALS
     if rests_on and not defined[0].unranked and not names_first:
-        text.append(f"The value of {defined[0].system} covers {rests_on}.")
+        text.append(f"The value of {defined[0].system} is based on {rests_on}.")
     if outcome is not Outcome.BETTER_WITHOUT_FAILURES:
         doubtful = [
             pair.better_first() for pair in comparison.all_pairs if pair.doubtful
@@ -961,9 +963,10 @@ def _bias(bias: PositionBias | None) -> list[str]:
         share = Estimate(1 - share.value, 1 - share.high, 1 - share.low)
         position = "second"
     return [
-        f"Position bias: the judge prefers the image shown {position} in {_percent(share)} of its "
-        f"answers. It contradicts itself in {bias.contradicted} of {bias.contests} contests, which "
-        "count as ties (both orders were asked)."
+        f"Position bias: the judge prefers the image shown {position} in "
+        f"{_percent(share)} of its answers. It contradicts itself in "
+        f"{bias.contradicted} of {bias.contests} contests, which count as ties (both "
+        "orders were shown)."
     ]
 
 
@@ -1026,8 +1029,9 @@ def _selected_labels(corrected: CorrectedRanking) -> str:
     for e in corrected.selected[:_MOST_NAMED]:
         scores.append(f"{e.selection.value:+.3f} for {e.generator}")
     return (
-        "The judge scores the rated images differently from the others (mean difference "
-        f"{enumeration(scores)}). Rate images drawn by `vieval label`, and pass its plan to --human"
+        "The judge scores the rated images differently from the others (mean "
+        f"difference {enumeration(scores)}). Rate images selected by `vieval label`, "
+        "and pass its plan to --human"
     )
 
 
@@ -1059,7 +1063,8 @@ def _needed(corrected: CorrectedRanking) -> str:
         return ""
     needed = prompts_for_margin(max(spreads))
     return (
-        f". About {needed:,.0f} would show that one is not worse by {ADVISED_MARGIN:g}"
+        f". To show that one is not worse by {ADVISED_MARGIN:g}, about {needed:,.0f} "
+        "are needed"
     )
 
 
@@ -1088,8 +1093,8 @@ def _rating_sentences(corrected: CorrectedRanking) -> list[str]:
     values = [number.estimate.value for number in corrected.ranking.ranked]
     if values != sorted(values, reverse=True):
         text.append(
-            "The order combines labels and judge, so it can differ from that of the corrected "
-            "means, which vary by chance when labels are few."
+            "The order combines labels and judge, so it can differ from the order of "
+            "the corrected means, which are noisy if labels are few."
         )
     if corrected.short_of_ratings and not (pairs and corrected.decides_nothing):
         text.append(f"{_few_ratings(corrected)}.")

@@ -102,7 +102,7 @@ class Finding(StrEnum):
 _BLIND = "the judge may not notice a fall"
 _DOUBTS = {
     Finding.UNREAD: "too many replies could not be read",
-    Finding.FILLED: "the judge likely fills in scores",
+    Finding.FILLED: "the judge likely fills in scores without judging",
     Finding.PERHAPS_WORSE: "worse, but perhaps by less than the margin",
     Finding.UNDECIDED: "the interval includes the margin",
     Finding.INSUFFICIENT: "the verdicts are not sufficient",
@@ -586,7 +586,8 @@ def require_decidable(
         raise VievalError(f"{NO_OTHER.format(mine)}; pass the folder of its images too")
     if len(names := dict.fromkeys(judges)) > 1:
         raise VievalError(
-            f"--margin requires one judge, got {len(names)} ({', '.join(names)}); pass one"
+            f"--margin requires one judge, got {len(names)} ({', '.join(names)}); pass "
+            "only one"
         )
     common = min(len(prompts[mine] & prompts[reference]) for reference in references)
     return too_few_sentence(common, margin, EVEN if contests else 1.0)
@@ -680,7 +681,7 @@ def _fillers_sentence(
     names = zip((evidence.challenger, evidence.reference), filled, strict=True)
     total = f"{evidence.items} {ranking.unit}"
     counts = " and ".join(f"{number} of {total} of {name}" for name, number in names)
-    return f"Scores are likely filled in on {counts}"
+    return f"Scores were likely filled in without judging for {counts}"
 
 
 def _decision_by_margin(
@@ -760,7 +761,7 @@ def _large_changes(
         return ""
     alone = "By the judge alone, scores" if ranking.measure.uses_ratings else "Scores"
     fell = f"fell by more than {LARGE_FALL:g} on {evidence.fell} of {evidence.compared} prompts"
-    return f" {alone} {fell} and rose as much on {evidence.rises}."
+    return f" {alone} {fell} and rose by as much on {evidence.rises}."
 
 
 def _nothing_decides(

@@ -22,7 +22,9 @@ def rated_runs(
     Raises:
         VievalError: no rating is of a sample among the results.
     """
-    unreadable = (f"not readable, left out: {line}" for line in results.unreadable)
+    unreadable = (
+        f"skipped, because it cannot be read: {line}" for line in results.unreadable
+    )
     runs = list(results.runs)
     notes = [*results.notes, *unreadable]
     runs, unknown = rated(runs, ratings) if ratings else (runs, [])
@@ -40,7 +42,7 @@ def rated_runs(
                 f"on a page from `vieval label {verdicts} --out label.html`"
             )
         raise VievalError(
-            f"{first} has no verdict here, and neither has any other rated sample; pass ratings "
+            f"none of the rated samples has a verdict (first: {first}); pass ratings "
             "of the samples in these verdicts"
         )
     note = (
@@ -66,8 +68,7 @@ def read_order(path: Path) -> tuple[str, ...]:
         raise VievalError(f"cannot read {path}: {error}") from None
     if len(text) > _MOST_BYTES:
         raise VievalError(
-            f"{path}: too large for an order of image models (limit {_MOST_BYTES} "
-            "bytes)"
+            f"{path}: too large for a list of image models (limit {_MOST_BYTES} bytes)"
         )
     names = tuple(filter(None, map(str.strip, text.splitlines())))
     repeated = [name for name, times in Counter(names).items() if times > 1]
@@ -77,6 +78,6 @@ def read_order(path: Path) -> tuple[str, ...]:
         )
     if len(names) < 2:
         raise VievalError(
-            f"{path}: must list at least two image models, one a line, best first"
+            f"{path}: must list at least two image models, one per line, best first"
         )
     return names

@@ -120,8 +120,8 @@ OWN_SAMPLES = Benchmark(
     licence="the user's",
     trainable=True,
     note=(
-        "Your own samples. A judge can disagree with people. `vieval rank --human` corrects its "
-        "means by ratings of some images."
+        "Your own samples. A judge can disagree with people. `vieval rank --human` "
+        "corrects its means with ratings of some images."
     ),
 )
 
@@ -158,8 +158,9 @@ def _benchmark(name: str, required: bool) -> Benchmark:
     if not required:
         return replace(OWN_SAMPLES, name=name, note="")
     raise VievalError(
-        f"the benchmark {name!r} of these results is not installed; pass --benchmark FOLDER with "
-        "its benchmark.yaml, set VIEVAL_BENCHMARKS, install its package, or leave them out"
+        f"the benchmark {name!r} of these results is not installed; pass --benchmark "
+        "FOLDER with its benchmark.yaml, set VIEVAL_BENCHMARKS, install its package, "
+        "or leave these results out"
     )
 
 

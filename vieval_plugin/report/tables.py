@@ -584,7 +584,10 @@ def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
     """Means and histograms of scores, and counts of statuses, by image model; none where there
     is no folder.
     """
-    means = "All scores: means over verdicts with a score, and counts in each tenth"
+    means = (
+        "All scores: means over verdicts with a score, and counts in each tenth of "
+        "the scale"
+    )
     tables = [
         _total_table(
             "all_verdicts",

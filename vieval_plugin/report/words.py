@@ -254,8 +254,9 @@ def protocol(
         tests = "Student's t"
         intervals = f"{difference_share}, from prediction-powered inference"
     return (
-        f"{failed_verdicts} Each pair of {entrants} is compared on the {unit} they have in common, "
-        f"by {tests}. p (Holm) is adjusted for all pairs of ranked {entrants} in one table. A rank "
-        f"such as 1-2 means that no adjusted p of at most {level_text(level)} separates the places. "
-        f"Intervals are 95%{intervals}. Seed {options.seed}."
+        f"{failed_verdicts} Each pair of {entrants} is compared on the {unit} they "
+        f"have in common, by {tests}. p (Holm) is adjusted for all pairs of ranked "
+        f"{entrants} in one table. A rank such as 1-2 means that no adjusted p of at "
+        f"most {level_text(level)} separates these places. Intervals are "
+        f"95%{intervals}. Seed {options.seed}."
     )

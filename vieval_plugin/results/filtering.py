@@ -278,9 +278,9 @@ def _problem(error: str, columns: Sequence[str]) -> str:
         hint = did_you_mean(missing[1], columns, 0.6) or ";"
         known_columns = abbreviated(columns)
         return (
-            f"unknown column {missing[1]!r}{hint} known columns: "
-            f"{known_columns}; columns of the data set cannot be used, and "
-            "texts need single quotes"
+            f"unknown column {missing[1]!r}{hint} known columns: {known_columns}; "
+            "columns of the data set are not supported, and strings require single "
+            "quotes"
         )
     first_line = error.splitlines()[0]
     reason = first_line.partition(" Error: ")[2][:200]

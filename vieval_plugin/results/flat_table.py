@@ -131,7 +131,7 @@ def records_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[Record]:
         )
     if "preference" in rows[0]:
         raise VievalError(
-            "a data frame of verdicts must hold scores, got preferences; pass the "
+            "a data frame of verdicts must contain scores, got preferences; pass the "
             "Verdicts instead"
         )
     columns = [name for name in rows[0] if name not in _KNOWN]

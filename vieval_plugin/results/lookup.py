@@ -92,8 +92,8 @@ class Lookup:
         )
         if sample is None:
             raise VievalError(
-                f"{record.id}: not found among the samples; check that the data "
-                "folder holds the data that was judged"
+                f"{record.id}: not found among the samples; check that the data folder "
+                "contains the data that was judged"
             )
         return sample
 
@@ -103,7 +103,7 @@ class Lookup:
         """
         if record.row and not record.row.traced:
             raise VievalError(
-                f"{record.id}: prompts and replies were not kept; score again with "
+                f"{record.id}: prompts and replies were not saved; score again with "
                 "--trace"
             )
         source = record.provenance
@@ -376,11 +376,11 @@ def _trace_contradiction(record: Record) -> str:
             return f"its {aspect} is {score_then}, but its replies give {score_now}"
     if verdict.choice != again.choice or verdict.status.usable != again.status.usable:
         return (
-            f"its choice or status ({verdict.status}) differs from what its replies "
-            f"give ({again.status})"
+            f"its choice or status ({verdict.status}) differs from that of its replies "
+            f"({again.status})"
         )
     if verdict.bounds != again.bounds:
-        return "its bounds differ from what its replies give"
+        return "its bounds differ from those of its replies"
     return _step_contradiction(verdict, again)
 
 
@@ -393,7 +393,6 @@ def _step_contradiction(verdict: Verdict, again: Verdict) -> str:
         now = steps_now.get((step.path, step.attempt), step)
         if (step.status.usable, step.scores) != (now.status.usable, now.scores):
             return (
-                f"its step {'/'.join(step.path)} differs from what its reply gives "
-                f"({now.status})"
+                f"its step {'/'.join(step.path)} differs from its reply ({now.status})"
             )
     return ""

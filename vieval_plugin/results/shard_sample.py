@@ -236,7 +236,7 @@ def _notes(
         yield (
             f"{opened.folder.name}: counts use all {totals.verdicts:,} verdicts; "
             f"intervals, tests and pictures use those on {draw.prompts:,} randomly "
-            f"drawn prompts (seed {seed})"
+            f"sampled prompts (seed {seed})"
         )
     if repeated:
         yield (

@@ -135,7 +135,7 @@ def _require_one_judge(judges: dict[tuple[str, str], None], path: Path) -> None:
         )
         raise VievalError(
             f"{path}: contains tasks for several judges ({names}); pass the samples "
-            "file of one of them"
+            "file of one judge"
         )
 
 
@@ -177,8 +177,8 @@ def _rows_of(
             record = read_record(response, row["target"])
             if not isinstance(record.sample, Sample):
                 raise VievalError(
-                    "it holds a verdict on a benchmark image, which another task of "
-                    "that benchmark judges"
+                    "it contains a verdict on a benchmark image; judge it with "
+                    "another task of that benchmark"
                 )
             decided = None if "output" in record.sample.images else record.verdict
             yield (

@@ -167,7 +167,7 @@ def named_backbone(
             variable = BASE_URL_ENV_VAR
         raise VievalError(
             f"{flag} is set but {missing} is missing; pass {missing}, set "
-            f"{variable}, or leave out both and set backbones.{JUDGE} in the "
+            f"{variable}, or omit both and set backbones.{JUDGE} in the "
             "options"
         )
     if model:

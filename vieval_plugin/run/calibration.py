@@ -102,7 +102,7 @@ class Calibration:
         previous = provenance.calibration
         if not previous or previous.hash == self.hash:
             return ""
-        return f"replacing {self.name} of calibration {previous.hash} in the verdicts"
+        return f"replacing {self.name} from calibration {previous.hash} in the verdicts"
 
     def added(self, scores: Mapping[str, float], kind: str) -> Mapping[str, float]:
         """Scores of an image, with the calibrated score if its task type has labels."""
@@ -117,8 +117,8 @@ class Calibration:
         """
         if self.aspect not in provenance.aspects:
             raise VievalError(
-                f"the calibration is for {self.aspect}, but these verdicts do not "
-                "have it; run without the calibration"
+                f"the calibration is for {self.aspect}, which these verdicts do not "
+                "have; run without the calibration"
             )
         for field_name in ("judge", "setting", "backbone", "pack_hash"):
             own = getattr(self, field_name) or "none"
@@ -130,7 +130,7 @@ class Calibration:
                     f"{other}"
                 )
                 raise VievalError(
-                    f"{reason}; create one for them with `vieval calibrate`"
+                    f"{reason}; create one for these verdicts with `vieval calibrate`"
                 )
 
     def require_kinds(self, kinds: Iterable[str]) -> None:
@@ -142,7 +142,9 @@ class Calibration:
                 f"the calibration is for task type {calibrated}, but some samples have type "
                 f"{unknown[0] or 'none'}"
             )
-            raise VievalError(f"{reason}; label some of them and calibrate again")
+            raise VievalError(
+                f"{reason}; label samples of that type and calibrate again"
+            )
 
 
 def write_calibration(calibration: Calibration, path: Path) -> None:
@@ -170,7 +172,9 @@ def read_calibration(path: Path) -> Calibration:
         for scores, ratings in calibration.knots.values():
             is_score = all(-1 <= score <= 1 for score in scores)
             if not (is_score and all(0 <= rating <= 1 for rating in ratings)):
-                raise ValueError("scores must be from -1 to 1, and ratings from 0 to 1")
+                raise ValueError(
+                    "scores must be between -1 and 1, and ratings between 0 and 1"
+                )
             is_paired = 0 < len(scores) == len(ratings)
             is_rising = all(np.diff(scores) > 0) and all(np.diff(ratings) >= 0)
             if not (is_paired and is_rising):

@@ -84,7 +84,7 @@ async def evaluate_async(
     """`evaluate` for a running event loop."""
     options = resolved(options)
     checked_samples = require_all(
-        samples, (Sample, Contest), "samples", "a list of Sample or Contest"
+        samples, (Sample, Contest), "samples", "a list of Sample or Contest objects"
     )
     require(judge, str, "judge", "the name of a judge; `vieval tasks` lists them")
     require(setting, (str, type(None)), "setting", "a string")

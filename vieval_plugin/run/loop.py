@@ -13,8 +13,8 @@ from vieval_plugin.text.errors import VievalError
 
 T = TypeVar("T")
 CLOSED = (
-    "the judge was closed while it was still judging; run it again and close it "
-    "afterwards"
+    "the judge was closed while it was judging; run it again, and close it when it is "
+    "done"
 )
 # seconds; what was interrupted is waited for, so that nothing goes on behind the caller's back
 _ENDING = 10.0

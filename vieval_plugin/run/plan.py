@@ -181,7 +181,8 @@ async def pilot(
 def _require_samples(samples: Sequence[Judged], prepared: PreparedJudge) -> None:
     if not samples:
         raise VievalError(
-            f"{prepared.spec.name} cannot judge any of these samples, so there is no plan"
+            f"{prepared.spec.name} cannot judge any of these samples, so there is "
+            "nothing to plan"
         )
 
 
@@ -245,7 +246,7 @@ def plan(
         )
         first_count, *later_counts = trial.questions
         most_calls = first_count + max(later_counts, default=0) * (trial.samples - 1)
-        by_calls = "if every sample needs as many as the largest in the pilot"
+        by_calls = "if every sample needs as many calls as the largest in the pilot"
         lines.append(f"calls: {_cost_range(_calls(trial), most_calls, by_calls)}")
         lines.append(f"tokens in: {_cost_range(tokens_in)}{_cached_share(trial)}")
         output = _cost_range(tokens_out, _most_output(trial), _LONGEST_ANSWERS)
@@ -323,8 +324,8 @@ def _price(
 ) -> str:
     if backbone.price_input is None or backbone.price_output is None:
         return (
-            "unknown; pass --price-input and --price-output (price_input and "
-            "price_output of a backbone), per million tokens"
+            "unknown; pass --price-input and --price-output per million tokens, or "
+            "set price_input and price_output of the backbone"
         )
     known_costs = [
         cost for cost in trial.costs if cost.input_tokens and cost.output_tokens

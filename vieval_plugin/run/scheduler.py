@@ -117,7 +117,7 @@ def _writable(returned: Any) -> Verdict:
     if not_finite := [number for number in numbers if not _is_finite(number)]:
         return _broken(
             ValueError(
-                f"its verdict must contain finite numbers, got {not_finite[0]!r}"
+                f"its verdict must contain only finite numbers, got {not_finite[0]!r}"
             )
         )
     return returned

@@ -366,7 +366,7 @@ async def ask_in_batches(
         if prepared.uses_tools:
             raise VievalError(
                 f"{name} uses image tools between its questions, so each question "
-                "would be its own batch; run it without --batch"
+                "would be a separate batch; run it without --batch"
             )
         questions = plural(prepared.rounds, "question")
         dependent = f"{questions} in a row, {plural(reminders, 're-ask')} for each"

@@ -63,8 +63,9 @@ def require_any_of_first(
     if len(first) == FIRST and all(problems):
         problem = f"{first[0].place}: {problems[0]}"
         raise VievalError(
-            f"{name}: none of the first {FIRST} rows can be judged, so nothing was "
-            f"asked; {problem}; correct the table, or choose its columns with --columns"
+            f"{name}: none of the first {FIRST} rows can be judged, so no questions "
+            f"were asked; {problem}; correct the table, or choose its columns with "
+            "--columns"
         )
 
 

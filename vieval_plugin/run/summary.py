@@ -156,8 +156,8 @@ class ScoreSummary:
             model for (model, _), counts in self.by_group.items() if counts.scored
         }
         line = (
-            f"next: `vieval rank {path}` shows which is best, and whether the "
-            "difference is significant"
+            f"next: `vieval rank {path}` shows which generator is best, and whether "
+            "the difference is significant"
         )
         return [line] if len(models) > 1 else []
 

@@ -54,7 +54,7 @@ class Guard:
             if (address := _server_of(name)) is None or not self._is_ours(address.host):
                 return RequestRefused(
                     421,
-                    f"unknown host {name[:100]!r}; to allow it, pass --allow-host",
+                    f"unknown host {name[:100]!r}; pass --allow-host to allow it",
                 )
         if (origin := headers.get("Origin")) is not None:
             page = (
@@ -114,8 +114,8 @@ def guard_of(
         len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()
     ):
         raise VievalError(
-            f"{TOKEN_VARIABLE} must have at least {_SHORTEST_TOKEN} letters and digits; use "
-            "random ones"
+            f"{TOKEN_VARIABLE} must have at least {_SHORTEST_TOKEN} letters and "
+            "digits; use a random token"
         )
     loopback = is_loopback(host)
     if not (loopback or token or without_token):

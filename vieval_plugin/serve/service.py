@@ -34,7 +34,7 @@ from vieval_plugin.text.errors import VievalError
 
 #: The values of each entry so far, by the name of the reward.
 Results: TypeAlias = list[dict[str, RewardValue]]
-_NO_GROUP = "this reward compares the members of a group, but the sample has no group"
+_NO_GROUP = "this reward compares samples of a group, but the sample has no group"
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ def _batched(
         if len(members) > 1:
             yield members
         else:
-            reason = f"group {group!r} has no other sample to compare it with"
+            reason = f"group {group!r} must have at least 2 samples to compare, got 1"
             results[members[0]][reward.name] = RewardValue(
                 None, Status.NOT_APPLICABLE, reason
             )

@@ -77,8 +77,8 @@ def export(
         record.ratings.get(how.human_aspect) for record in judged
     ):
         raise VievalError(
-            f"{judge} exports verdicts near human ratings of {how.human_aspect}, got "
-            "verdicts without such ratings; export a run on a rated benchmark"
+            f"{judge} requires verdicts with human ratings of {how.human_aspect}; "
+            "export a run on a rated benchmark"
         )
     exported = judged
     if how.human_aspect:

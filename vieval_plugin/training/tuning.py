@@ -132,7 +132,7 @@ def enough_memory(tuning: Tuning, examples: str) -> Iterator[None]:
         remedy = (
             "use --tune lora"
             if tuning.tune == "full"
-            else "use a smaller base, or a larger device"
+            else "use a smaller base, or a device with more memory"
         )
         if tuning.batch_size > 1:
             half_batch = tuning.batch_size // 2

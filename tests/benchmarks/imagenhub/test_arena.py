@@ -227,7 +227,7 @@ def test_what_is_not_there_is_said(root):
     write(root, vote())
     (root / "imagenhub" / "museum" / INFO.folder / "dataset_lookup.json").unlink()
     line = refusal(BENCHMARK.load, root, "tie")
-    assert "no instructions of ImagenHub in its data folder or in logs" in line
+    assert "no ImagenHub instructions found in its data folder or in logs" in line
     log = root / arena.NAME / "logs" / INFO.folder / "SDEdit" / "SC.json"
     log.parent.mkdir(parents=True)
     document = {

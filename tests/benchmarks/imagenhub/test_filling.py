@@ -200,11 +200,11 @@ class TestFaults:
         found = {path: site.hits[path] for path in site.faults}
         assert found == (dict(zip(site.faults, (1, 1, 2, 2), strict=True)))
         line = (
-            "imagenhub/tie: 1 of 6 images missing, first: "
+            "imagenhub/tie: 1 of 6 images missing (first: "
             f"{site.base}/museum/{TIE}/SDEdit/sample_34_1.jpg"
         )
         found = summary_lines(report)
-        assert f"{line} (404 not found); run the command again to retry" in found
+        assert f"{line}, 404 not found); run the command again to retry" in found
         missing = {f.url.removeprefix(f"{site.base}/museum/") for f in images.failed}
         kept = expected_files(site, ("tie",))
         assert without_lookups(files_below(tmp_path)) == {
@@ -223,7 +223,7 @@ class TestFaults:
         for uid in REDUCED["tie"][1]:
             del site.files[f"/museum/{TIE}/input/{uid}"]
         lines = summary_lines(await prepared(site, tmp_path, parts=["tie"]))
-        found = [line.split(", first")[0] for line in lines if "missing" in line]
+        found = [line.split(" (first")[0] for line in lines if "missing" in line]
         assert found == ["imagenhub/tie: 2 of 6 images missing"]
 
     async def test_missing_ratings_spare_other_tasks(self, site, tmp_path):
@@ -235,7 +235,7 @@ class TestFaults:
             ("mie", "conditions", False),
             ("mie", "images", False),
         ]
-        assert "Text-Guided_IE_rater2.tsv (404 not found)" in summary_lines(report)[0]
+        assert "Text-Guided_IE_rater2.tsv, 404 not found)" in summary_lines(report)[0]
 
     async def test_ratings_that_are_a_web_page(self, site, tmp_path):
         site.files[f"/ratings/{TIE}/Text-Guided_IE_rater2.tsv"] = b"<html>moved</html>"
@@ -262,7 +262,7 @@ class TestConditions:
         report = await prepared(site, tmp_path, parts=["tie"])
         (line,) = (line for line in summary_lines(report) if "conditions" in line)
         assert "dataset ImagenHub/Text_Guided_Image_Editing, split filtered" in line
-        assert "1 of 2 rated uids have no row, first sample_34_2.jpg" in line
+        assert "1 of 2 rated uids have no row (first: sample_34_2.jpg)" in line
         assert not is_complete(report)
         assert not (
             tmp_path / "imagenhub" / "museum" / TIE / "dataset_lookup.json"
@@ -278,7 +278,8 @@ class TestConditions:
         report = await prepared(site, tmp_path, parts=["tie"], retries=1)
         assert is_complete(report)
         assert any(
-            "conditions come from the museum, because the hub failed" in line
+            "conditions come from the museum, because the Hugging Face Hub failed"
+            in line
             for line in summary_lines(report)
         )
         assert (
@@ -299,7 +300,9 @@ class TestConditions:
         site.rows["tie"][0] = row
         report = await prepared(site, tmp_path, parts=["tie"], images=False)
         (failed,) = report[-1].failed
-        assert failed.reason.startswith("404 not found; the hub failed first: ")
+        assert failed.reason.startswith(
+            "404 not found; the Hugging Face Hub also failed: "
+        )
         assert reason in failed.reason
 
     async def test_a_broken_lookup_is_replaced(self, site, tmp_path):
@@ -319,7 +322,7 @@ class TestConditions:
         monkeypatch.setattr(conditions, "MAX_ROWS", 100)
         report = await prepared(site, tmp_path, parts=["tig"], images=False)
         found = summary_lines(report)[-1]
-        assert "num_rows_total must be from 0 to 100, got 230" in found
+        assert "num_rows_total must be between 0 and 100, got 230" in found
 
 
 class TestImages:

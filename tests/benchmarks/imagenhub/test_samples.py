@@ -79,7 +79,7 @@ def test_an_absent_ratings_file_says_how_to_get_it(tmp_path):
 def test_missing_lists_conditions_and_images(ratings_folder):
     lines = imagenhub.missing(ratings_folder, "cig")
     assert re.search(r"dataset_lookup.json: no conditions for 2 of 2 uids", lines[0])
-    assert re.search(r"input: 2 of 2 images missing, first sample_2.jpg", lines[1])
+    assert re.search(r"input: 2 of 2 images missing \(first: sample_2.jpg\)", lines[1])
     assert len(lines) == 4
 
 

@@ -94,7 +94,7 @@ def test_interrupted_and_changed_files_are_fetched(site, vieval, tmp_path):
     gone.update(list(BODIES)[:5])
     [line] = vieval(*given, code=1).out.splitlines()[1:]
     assert line.startswith(
-        "published_verdicts/imagenhub: 5 of 12 files missing, first: "
+        "published_verdicts/imagenhub: 5 of 12 files missing (first: "
     )
     gone.clear(), asked.clear()
     (tmp_path / files.NAME / LISTED[11].place).write_bytes(b"changed")
@@ -119,7 +119,7 @@ def test_one_line_has_all_that_is_missing_whatever_the_reasons(site, vieval, tmp
         "prepare", "published_verdicts", *given, "logs=http://127.0.0.1:9", code=1
     ).out.splitlines()[1:]
     assert line.startswith(
-        "published_verdicts/imagenhub: 4 of 12 files missing, first: "
+        "published_verdicts/imagenhub: 4 of 12 files missing (first: "
     )
 
 

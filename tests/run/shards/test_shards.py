@@ -98,11 +98,11 @@ def test_another_limit_is_another_run(vieval, server, data, tmp_path):
     assert server.stats()["requests"] == asked
     printed = vieval("shards", tmp_path / "out").out
     assert "rows: 20 of 20, limited to the first 20 rows" in printed
-    assert "a row counts when" not in vieval("shards", tmp_path / "out").out
+    assert "rows are counted when" not in vieval("shards", tmp_path / "out").out
     next((tmp_path / "out" / "verdicts").iterdir()).unlink()
     found = vieval("shards", tmp_path / "out").out
     assert (
-        "of 20, limited to the first 20 rows (a row counts when its shard is done)"
+        "of 20, limited to the first 20 rows (rows are counted when their shard is done)"
         in found
     )
     vieval(*command, "--limit", "20")
@@ -241,7 +241,7 @@ def test_a_misread_run_leaves_nothing(vieval, tmp_path):
     command = ("score", path, "--judge", "sharpness", "--out", out)
     err = vieval(*command, "--columns", "source=source", code=1).err
     assert (
-        "none of the first 20 rows can be judged, so nothing was asked; sample 1: missing "
+        "none of the first 20 rows can be judged, so no questions were asked; sample 1: missing "
         "source image"
     ) in err
     assert not out.exists()
@@ -419,7 +419,7 @@ def test_a_budget_ends_the_run_between_two_shards(vieval, server, data, tmp_path
 def test_a_budget_that_no_shard_fits_is_to_be_raised(vieval, server, data, tmp_path):
     command = arguments(data, tmp_path / "out", server, *SMALL)
     said = vieval(*command, "--budget", "7", code=1).err  # a shard of 4 rows takes 8
-    assert "rows 0 to 7: its calls exceed the 7 that --budget allows per worker" in said
+    assert "rows 0 to 7: its calls exceed --budget 7 per worker" in said
     assert "raise --budget, or lower --rows-per-shard with another --out" in said
     assert "run the same command again" not in said
     assert "run the same command again" in vieval(*command, "--budget", "8", code=1).err

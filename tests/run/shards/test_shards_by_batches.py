@@ -109,6 +109,6 @@ def test_parts_of_a_run_do_not_go_with_batches(tmp_path, capsys):
         assert main([*map(str, given)]) == 1
         assert not service.files
     assert (
-        "--part cannot be combined with batches, which one process sends for all shards"
+        "--part cannot be combined with batches, because one process sends them for all shards"
         in capsys.readouterr().err
     )

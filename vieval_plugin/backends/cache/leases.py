@@ -50,8 +50,8 @@ class Leases:
             if waited > _SILENT_WAIT and not self._wait_announced:
                 self._wait_announced = True
                 message = (
-                    "waiting for another process that is asking the same questions, "
-                    f"up to {self._longest_wait:.0f} s per question"
+                    "waiting for another process that is asking the same questions "
+                    f"(up to {self._longest_wait:.0f} s per question)"
                 )
                 tqdm.write(
                     f"vieval: {self._store.path}: {message}",

@@ -368,7 +368,7 @@ class Store:
             pass
         if not self._damage_announced:
             self._damage_announced = True
-            message = "ignoring a damaged reply, and any others like it"
+            message = "ignoring damaged replies"
             tqdm.write(
                 f"vieval: {self.path}: {message}",
                 file=sys.stderr,
@@ -482,9 +482,7 @@ class Store:
 
     def _failed(self, error: Exception) -> VievalError:
         remedy = "free disk space, or set store.path to another file"
-        return VievalError(
-            f"{self.path}: the store of replies failed ({error}); {remedy}"
-        )
+        return VievalError(f"{self.path}: the reply cache failed ({error}); {remedy}")
 
 
 def _lease() -> dict[str, float]:

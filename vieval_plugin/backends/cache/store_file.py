@@ -79,7 +79,9 @@ def _require_locks(path: Path) -> None:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in _NO_LOCKS:
-                reason = f"{path}: the file system has no locks ({error.strerror})"
+                reason = (
+                    f"{path}: the file system does not support locks ({error.strerror})"
+                )
                 raise NoLocks(f"{reason}; set store.path to a local file") from None
 
 
@@ -99,8 +101,8 @@ def wait_turn(path: Path, act: Callable[[], _Result]) -> _Result:
         waited = time.monotonic() - started
         if waited > PATIENCE:
             raise VievalError(
-                f"{locked(path)} for more than {PATIENCE:g} s; end that process, or set "
-                "store.path to another file"
+                f"{locked(path)} for more than {PATIENCE:g} s; stop that process, or "
+                "set store.path to another file"
             )
         if not announced and waited > _SILENT_WAIT:
             announced = True
@@ -153,7 +155,7 @@ def checksum(key: str | bytes, model: str | bytes, reply: str | bytes) -> str:
 
 def _unusable(path: Path, reason: str) -> VievalError:
     return VievalError(
-        f"{path} cannot be used as a store of replies ({reason}); set store.path to another "
+        f"cannot use {path} as the reply cache ({reason}); set store.path to another "
         "file"
     )
 
@@ -202,13 +204,13 @@ def _has_tables(database: sqlite3.Connection, path: Path) -> bool:
             raise
         row = None
     if row is None or "replies" not in names:
-        raise _unusable(path, "the database of another program")
+        raise _unusable(path, "it belongs to another program")
     if row[0] != str(SCHEMA):
         command = f"mv {quote(str(path))} {quote(f'{path}.old')}"
-        page = docs_url("reference/results.md#reports-and-the-store-of-replies")
+        page = docs_url("reference/results.md#reports-and-the-reply-cache")
         raise VievalError(
-            f"{path}: the store must have schema {SCHEMA}, got {row[0]}; run `{command}` to "
-            f"start a new one; see {page}"
+            f"{path}: the reply cache must have schema {SCHEMA}, got {row[0]}; run "
+            f"`{command}` to start a new one; see {page}"
         )
     return True
 

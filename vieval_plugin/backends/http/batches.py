@@ -150,7 +150,8 @@ class Batches:
                 self._forgive()
         except (OSError, sqlite3.Error) as error:
             remedy = (
-                "wait for the other command that sends them, or choose another folder"
+                "wait for the command that is using this folder, or choose another "
+                "folder"
             )
             raise VievalError(
                 f"{options.folder}: cannot store batches here ({error}); {remedy}"
@@ -174,7 +175,7 @@ class Batches:
         if spent and not unended:
             requests = plural(spent, "request")
             say(
-                f"vieval: no answer to {requests} after {MOST_SENDS} rounds; sending again",
+                f"vieval: no answer to {requests} after {MOST_SENDS} rounds; resending",
                 file=sys.stderr,
             )
         if self._options.has_service or (spent and not unended):
@@ -254,7 +255,8 @@ class Batches:
                 and not (self._has_list or self._has_uploaded)
             ):
                 raise VievalError(
-                    f"{self._where} accepts no files ({problem.reason}); {_WITHOUT_BATCHES}"
+                    f"{self._where} does not accept files ({problem.reason}); "
+                    f"{_WITHOUT_BATCHES}"
                 )
             if problem and self._silent_polls > _SILENT_POLLS:
                 raise VievalError(
@@ -283,8 +285,8 @@ class Batches:
             further = f" (likewise for {queued_names})"
         files = plural(len(names), "file")
         return (
-            f"{files} must be answered, for example with `{command}`{further}; then run the "
-            "same command again"
+            f"process {files} of requests, for example with `{command}`{further}; "
+            "then run the same command again"
         )
 
     def _requests_of(self, name: str) -> Path:
@@ -392,14 +394,20 @@ class Batches:
             return False
         if status not in _ENDED:
             raise Again(
-                "batch", f"{batch} has an unknown status, {redacted(said)[:60]!r}"
+                "batch", f"{batch} has the unknown status {redacted(said)[:60]!r}"
             )
         counts = document.get("request_counts")
         completed = isinstance(counts, dict) and counts.get("completed")
         by_request = self._answers(name, await self._output_lines(document))
         if completed and not any(by_request.values()):
-            remedy = "run the same command to read it again before anything is sent"
-            reason = f"{batch} completed {completed} requests, but its output has none of their ids"
+            remedy = (
+                "run the same command to read the output again before sending more "
+                "requests"
+            )
+            reason = (
+                f"{batch} completed {completed} requests, but its output contains "
+                "none of their ids"
+            )
             raise VievalError(f"{self._where}: {reason}; {remedy}")
         self._keep(name, by_request)
         self._most_open += 1  # what else fills the queue may have ended too
@@ -484,8 +492,9 @@ class Batches:
         if not self._options.has_service and not any(by_request.values()):
             requests = self._requests_of(name)
             raise VievalError(
-                f"{requests.with_suffix('.answers.jsonl')} answers no request of "
-                f"{requests.name}; replace it with the output of `vllm run-batch`"
+                f"{requests.with_suffix('.answers.jsonl')} has no answers to the "
+                f"requests in {requests.name}; replace it with the output of `vllm "
+                "run-batch`"
             )
         answers = (
             (request, line.decode(errors="replace"), _is_usable(line))
@@ -515,7 +524,7 @@ class Batches:
                         refused.reason,
                     )
                     return True
-                problem = f"{self._where} accepts no {path} ({refused.reason})"
+                problem = f"{self._where} does not accept {path} ({refused.reason})"
                 raise VievalError(f"{problem}; {_WITHOUT_BATCHES}") from None
         self._has_uploaded = True
         self._database.execute(note, (identity, name))
@@ -549,8 +558,8 @@ class Batches:
             except VievalError as error:
                 self._has_list = False
                 say(
-                    f"vieval: {error}; requests that it accepted without replying may be "
-                    "charged twice",
+                    f"vieval: {error}; the service may charge twice for requests that "
+                    "it accepted without replying",
                     file=sys.stderr,
                 )
                 break
@@ -594,7 +603,7 @@ def _is_entry_of(entry: Mapping[str, Any], name: str) -> bool:
 
 
 def _has_no_id(answer: Mapping[str, Any]) -> str | None:
-    return None if _is_id(answer.get("id")) else "an answer without an id"
+    return None if _is_id(answer.get("id")) else "the answer has no id"
 
 
 def _is_id(value: Any) -> TypeGuard[str]:

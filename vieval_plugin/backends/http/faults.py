@@ -310,7 +310,7 @@ def _fault(
         return Denied(
             code,
             message or "no credit",
-            f"{server}: the account of this key has no credit left ({text}); add credit",
+            f"{server}: this key's account has no credit left ({text}); add credit",
         )
     if kind == "key":
         return Denied(
@@ -320,16 +320,17 @@ def _fault(
             is_about_key=True,
         )
     if kind == "route":
-        remedy = "change your account's settings there, or use another model"
+        remedy = "change your account settings, or use another model"
         return Denied(
             code,
             message,
-            f"{server} offers this account no provider for the model ({text}); {remedy}",
+            f"{server} has no provider for this model on your account ({text}); "
+            f"{remedy}",
         )
     if kind == "model":
         remedy = (
-            "check the model's name and the address, which ends in /v1 for most servers, but not "
-            "for Azure and Gemini"
+            "check the model name and the address, which ends in /v1 for most servers "
+            "(not for Azure and Gemini)"
         )
         return Denied(
             code,
@@ -356,21 +357,23 @@ def _fault(
     if kind == "too many images":
         remedy = (
             "raise the server's limit (vLLM: --limit-mm-per-prompt), or use a judge that "
-            "shows one image"
+            "sends one image"
         )
         return Refused(
             Status.API_ERROR,
             kind,
-            f"too many images in one question ({remedy}): {message}",
+            f"too many images in one request ({remedy}): {message}",
             code,
             report,
         )
     if kind == "too long":
-        remedy = "lower the backbone's max_pixels, or serve a longer context"
+        remedy = (
+            "lower max_pixels of the backbone, or serve the model with a longer context"
+        )
         return Refused(
             Status.API_ERROR,
             kind,
-            f"too long for the server ({remedy}): {message or status}",
+            f"the request is too long for the server ({remedy}): {message or status}",
             code,
             report,
         )
@@ -455,7 +458,8 @@ def key_hint() -> str:
     """
     variable = next((name for name in _KEY_VARIABLES if os.environ.get(name)), "")
     return (
-        f"; {variable} is set: set api_key_env to this name, or copy its value to OPENAI_API_KEY"
+        f"; {variable} is set, so set api_key_env to {variable}, or copy its value to "
+        "OPENAI_API_KEY"
         if variable
         else ""
     )

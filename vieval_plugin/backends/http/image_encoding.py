@@ -327,7 +327,7 @@ def _png(data: bytes) -> Iterator[bytes]:
         length = int.from_bytes(data[at : at + 4], "big")
         end = at + 12 + length
         if end > len(data) or len(name) < 4:
-            raise ValueError("a chunk ends outside the file")
+            raise ValueError("a chunk extends past the end of the file")
         if name in _KEPT_CHUNKS or name[:1].isupper():
             yield data[at:end]
         at = end

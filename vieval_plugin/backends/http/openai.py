@@ -348,8 +348,9 @@ class OpenAIBackend:
         sight = await self._capabilities.result("sight", self._remembered_sight)
         if sight.sight == Sight.BLIND:
             raise VievalError(
-                f"{self.model} does not see the images that it is sent ({sight.evidence}); serve a "
-                "vision model with its vision part, or set the backbone's sight_check to false"
+                f"{self.model} does not see the images sent to it ({sight.evidence}); "
+                "serve a vision model with its vision encoder, or set sight_check of "
+                "the backbone to false"
             )
 
     async def _remembered_sight(self) -> SightCheck:
@@ -367,8 +368,8 @@ class OpenAIBackend:
             self._store.remember(name, sight.sight)
         if sight.sight == Sight.UNKNOWN:
             line = (
-                f"vieval: could not check that {self.model} sees images: it named no colour "
-                f"({sight.evidence})"
+                f"vieval: could not verify that {self.model} sees images: its reply "
+                f"does not mention a colour ({sight.evidence})"
             )
             tqdm.write(line, file=sys.stderr)
         self.usage.sight[sight.sight] += 1
@@ -391,7 +392,9 @@ class OpenAIBackend:
                 raise  # the server is away
             reason = str(error)
         await self._answer_to("Say hello.")
-        return SightCheck(Sight.BLIND, f"it answers text but not pictures: {reason}")
+        return SightCheck(
+            Sight.BLIND, f"it answers text prompts but fails on images: {reason}"
+        )
 
     async def refusal_of_two_images(self) -> str:
         """The reason why the model refuses two images in one question; empty where it takes

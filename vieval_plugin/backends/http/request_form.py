@@ -40,15 +40,16 @@ QUESTION_FIELDS = ("response_format", "repetition_detection")
 MORE_ROOM = 4
 #: Reason and remedy of a judge of probabilities that gets none.
 NO_PROBABILITIES = (
-    "the model returns no log-probabilities, which this judge requires; serve one with vLLM, "
-    "SGLang or llama.cpp, use an OpenAI model without reasoning, or use a judge that reads "
-    "answers, such as viescore"
+    "the model returns no log-probabilities, which this judge requires; serve a model "
+    "with vLLM, SGLang or llama.cpp, use an OpenAI model without reasoning, or use a "
+    "judge that reads answers, such as viescore"
 )
 #: Reason why one reply has no probabilities where others of its server have them, as llama.cpp
 #: lists none of a token that ends within a character.
 HALF_CHARACTER = (
-    "the reply begins with half a character, for which the server lists no log-probabilities; "
-    "use a larger model, or a judge that reads answers, such as viescore"
+    "the reply begins with a partial character, for which the server lists no "
+    "log-probabilities; use a larger model, or a judge that reads answers, such as "
+    "viescore"
 )
 #: Kind of a second try with more room.
 NO_ROOM = "cut before its first word"

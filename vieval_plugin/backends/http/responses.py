@@ -35,7 +35,7 @@ _MOST_TOKENS = 2**53  # a number of tokens beyond is none
 def answer_of(body: bytes | bytearray) -> JsonObject:
     """The JSON object of a response."""
     if not isinstance(answer := parsed_json(body), dict):
-        raise Again("malformed answer", "an answer that is not a JSON object")
+        raise Again("malformed answer", "the answer is not a JSON object")
     return answer
 
 
@@ -45,19 +45,19 @@ def unusable(answer: Mapping[str, Any]) -> str | None:
     """
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        return "an answer without choices"
+        return "the answer has no choices"
     message = choices[0].get("message")
     end = choices[0].get("finish_reason")
     if not isinstance(message, dict):
-        return "a choice without a message"
+        return "the choice has no message"
     content = message.get("content")
     refusal = message.get("refusal")
     is_content = isinstance(content, (str, list, type(None)))
     if not is_content or not isinstance(refusal, (str, type(None))):
-        return "a message whose content is not text"
+        return "the content of the message is not text"
     is_cut = CUT.get(str(end))
     if content is None and not refusal and not is_cut and not thinking_of(answer):
-        return "a message without content"
+        return "the message has no content"
     return None
 
 
@@ -195,7 +195,7 @@ def first_token(answer: Mapping[str, Any]) -> dict[str, float]:
     for token, number in pairs:
         value = log_probability(number, masked=True)
         if not isinstance(token, str):
-            raise ValueError("a token that is not text")
+            raise ValueError("a token is not text")
         if token in by_token:
             value = min(float(np.logaddexp(by_token[token], value)), 0.0)
         by_token[token] = value
@@ -242,7 +242,7 @@ def whole_answer(body: bytes | bytearray) -> bytes:
             break
         event = parsed_json(data)
         if not isinstance(event, dict):
-            raise Again("malformed answer", "an event that is not a JSON object")
+            raise Again("malformed answer", "an event is not a JSON object")
         if event.get("error"):  # which the run classifies as any other answer's
             return data.encode()
         for name, value in event.items():

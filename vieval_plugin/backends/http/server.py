@@ -123,7 +123,7 @@ def connection_fault(error: Exception, server: str, by: str = "") -> Again | Den
             "connection", f"no connection{by} (its host name cannot be resolved)"
         )
     if isinstance(error, aiohttp.ClientResponseError):
-        return Again("malformed answer", "an answer with unreadable headers")
+        return Again("malformed answer", "the headers of the answer are unreadable")
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return Again("connection", f"no connection{by} (the server closed it)")
     return Again("connection", f"no connection{by} ({_cause(error)})")
@@ -314,15 +314,15 @@ class Server:
             import aiohttp
         except ImportError:
             raise VievalError(
-                f"calling a server needs aiohttp; {install_advice('http')}"
+                f"calling a server requires aiohttp; {install_advice('http')}"
             ) from None
         headers = self.options.sent_headers
         urls = [address.url for address in self._addresses]
         url_with_user = next(filter(user_of, urls), None)
         if url_with_user and "Authorization" in headers:
             remedy = (
-                "remove one of the two (the key is OPENAI_API_KEY unless api_key_env names "
-                "another variable)"
+                "remove one of the two (the key comes from OPENAI_API_KEY unless "
+                "api_key_env sets another variable)"
             )
             raise VievalError(
                 f"{redacted(url_with_user)}: an address with a user and password cannot be "
@@ -431,7 +431,7 @@ class Server:
                 raise refused
         elif late is not None:
             outage = f"{redacted(address.url)} has not answered for {late:.0f} s"
-            remedy = "check the server and run again, as earlier answers are kept"
+            remedy = "check the server and run again (earlier answers are kept)"
             page = docs_url("reference/results.md#servers")
             raise VievalError(
                 f"{outage} (last error: {problem.reason}); {remedy}; see {page}"
@@ -612,7 +612,7 @@ class Server:
             raise Refused(
                 Status.API_ERROR,
                 "malformed answer",
-                f"an answer larger than {max_bytes >> 20} MiB",
+                f"the answer is larger than {max_bytes >> 20} MiB",
             )
         if proxy and code == _PROXY_LOGIN:
             raise _refused_by(proxy, code)
@@ -667,7 +667,7 @@ class Server:
             raise Refused(
                 Status.API_ERROR,
                 "another host",
-                f"the server refers to a file on another host: {shortened}",
+                f"the server returned a file URL on another host: {shortened}",
             )
         request = Attempts(self.options.retries)
         while True:
@@ -756,7 +756,7 @@ def _refused_by(proxy: Proxy | None, code: int) -> Again | VievalError:
         problem = f"{proxy} requires a user and password (HTTP {code})"
         login = f"set them in {proxy.variable} as http://USER:PASSWORD@..."
         return VievalError(f"{problem}; {login}, or {proxy.remedy}")
-    problem = f"{proxy} does not connect to {proxy.host} (HTTP {code})"
+    problem = f"{proxy} cannot connect to {proxy.host} (HTTP {code})"
     return VievalError(f"{problem}; {proxy.remedy}")
 
 

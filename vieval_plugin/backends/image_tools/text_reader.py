@@ -78,7 +78,7 @@ def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult | Failure:
             np.ascontiguousarray(image[:, :, ::-1])
         )  # it wants blue first
     except ResizeImgError:
-        reason = f"the OCR cannot read an image of {width}x{height} pixels"
+        reason = f"OCR cannot read an image of {width}x{height} pixels"
         return Failure(Status.NOT_APPLICABLE, reason)
     if output.txts is None or output.boxes is None:
         return ToolResult((), "")

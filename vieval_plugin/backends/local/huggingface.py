@@ -110,7 +110,7 @@ class TransformersBackend:
         )
         if self._start is None and not getattr(self._processor, "chat_template", None):
             raise VievalError(
-                f"{self.model} has no chat template; use an instruction-tuned model that has one"
+                f"{self.model} has no chat template; use an instruction-tuned model"
             )
         # what comes next is read at the end of the prompt; a decoder of its own starts at no
         # prompt's end
@@ -374,7 +374,7 @@ class TransformersBackend:
         images = [_decoded_images(conversation) for conversation in conversations]
         are_single = all(len(pictures) == 1 for pictures in images)
         if self._start is not None and not are_single:
-            raise ValueError("an encoder-decoder requires exactly one image")
+            raise ValueError("an encoder-decoder model requires exactly one image")
         prompts = [self._prompt(conversation) for conversation in conversations]
         begin = self._tokenizer.bos_token
         has_begin = begin and prompts[0].startswith(begin)
@@ -421,7 +421,7 @@ def _load(
     except (OSError, ValueError, KeyError, ImportError, TypeError) as error:
         reason = line_of(error)
         raise VievalError(
-            f"cannot load {model} as an image-text model of transformers: {reason}"
+            f"cannot load {model} as a transformers image-text model: {reason}"
         ) from None
     return processor, network.eval()
 

@@ -132,7 +132,7 @@ class VLLMBackend:
         for position, ask in enumerate(asks):
             if isinstance(ask, Likelihood) and ask.definition == "sequence_mean":
                 reason = (
-                    f"vllm cannot compute {ask.definition}; use vieval_transformers"
+                    f"vLLM cannot compute {ask.definition}; use vieval_transformers"
                 )
                 replies[position] = Failure(Status.API_ERROR, reason)
                 continue
@@ -263,7 +263,7 @@ class VLLMBackend:
                 )
             except Exception as error:
                 if type(error).__name__ == "EngineDeadError":
-                    reason = "vLLM's engine died (see its messages above)"
+                    reason = "the vLLM engine died (see its messages above)"
                     raise EngineDied(f"{reason}; earlier answers are kept") from None
                 raise
 

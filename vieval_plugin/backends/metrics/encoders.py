@@ -27,7 +27,7 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import natural
 
 #: Note of verdicts where a network was given only the beginning of a text.
-TRUNCATED = "text truncated to the length that the scorer reads"
+TRUNCATED = "text truncated to the scorer's maximum length"
 
 # whether a tokenizer cuts is a state of it, which a call in another thread would change under this
 # one
@@ -119,7 +119,7 @@ def description(origin: Origin, model: type[P]) -> tuple[Pack, P]:
     described = packs.load(origin.model)
     settings = packs.network_settings(described, model)
     if described.most_images != 1:
-        raise VievalError(f"{described.path}: images must list exactly one image")
+        raise VievalError(f"{described.path}: `images` must list exactly one image")
     return described, settings
 
 
@@ -178,7 +178,8 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
     )
     if strays:
         raise VievalError(
-            f"{path}: {strays[0]} is not part of a linear layer; set network.prefix to the head's"
+            f"{path}: {strays[0]} is not part of a linear layer; set network.prefix "
+            "to the prefix of the head"
         )
     layers: list[Any] = []
     for name in sorted(
@@ -189,10 +190,12 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
         is_matrix = weight.dim() == 2 and weight.shape[1] == size
         fits_bias = bias is None or bias.shape == weight.shape[:1]
         if not is_matrix or not fits_bias:
-            remedy = "use this network's head, a chain of linear layers"
+            remedy = (
+                "use the head of this network, which must be a chain of linear layers"
+            )
             shape = tuple(weight.shape)
             raise VievalError(
-                f"{path}: {name} must accept vectors of length {size}, got the shape {shape}; "
+                f"{path}: {name} must accept vectors of length {size}, got shape {shape}; "
                 f"{remedy}"
             )
         linear = torch.nn.Linear(

@@ -49,7 +49,8 @@ class ImageTextModel:
         if len(token_ids) != 1:
             remedy = "list it under added_tokens"
             raise VievalError(
-                f"{text!r} must be one token of this model, got {len(token_ids)}; {remedy}"
+                f"{text!r} must be a single token of this model, got {len(token_ids)} "
+                f"tokens; {remedy}"
             )
         return int(token_ids[0])
 
@@ -167,7 +168,7 @@ def load(
     except Exception as error:  # of files that others wrote
         if "Unrecognized configuration class" in str(error):
             raise VievalError(
-                f"{where} has another architecture; use an image-text model"
+                f"{where} has an unsupported architecture; use an image-text model"
             ) from None
         raise VievalError(load_failure_reason(where, base.revision, error)) from None
     # the language head gives no hidden state, and reward models may be kept without it
@@ -177,7 +178,8 @@ def load(
         if not name.endswith("lm_head.weight")
     ):
         raise VievalError(
-            f"{where} lacks weights of {type(network).__name__}, such as {missing[0]}"
+            f"{where} is missing weights of {type(network).__name__}, such as "
+            f"{missing[0]}"
         )
     embedded = network.get_input_embeddings().weight.shape[0]
     if (
@@ -208,7 +210,7 @@ def _processor(
     )
     images = getattr(processor, "image_processor", None)
     if images is None or getattr(processor, "tokenizer", None) is None:
-        raise VievalError(f"{where} has no processor for both images and texts")
+        raise VievalError(f"{where} has no processor that handles both images and text")
     options = getattr(getattr(images, "valid_kwargs", None), "__annotations__", {})
     if unknown := sorted(set(pixels) - set(options)):
         raise VievalError(
@@ -231,7 +233,7 @@ def _network_of(config: Any, tensors: Mapping[str, Any], dtype: str) -> Any:
         ignore_mismatched_sizes=True,
     )
     require_whole(
-        f"the file of weights for {config.name_or_path}",
+        f"the weights file for {config.name_or_path}",
         loading_info["missing_keys"],
         loading_info["unexpected_keys"],
         [name for name, *_ in loading_info["mismatched_keys"]],
@@ -258,8 +260,8 @@ def _adapted(network: Any, adapter: str) -> Any:
     except Exception as error:  # of files that others wrote
         if Path(where).is_dir() and not (Path(where) / "adapter_config.json").exists():
             raise VievalError(
-                f"{where} has no adapter_config.json; use an adapter that peft saved"
+                f"{where} has no adapter_config.json; use an adapter saved by peft"
             ) from None
         raise VievalError(
-            f"the adapter {where} does not fit its base: {line_of(error)}"
+            f"the adapter {where} does not match its base model: {line_of(error)}"
         ) from None

@@ -187,7 +187,7 @@ class NetworkInstrument:
                     " (set device to cpu, or make the image smaller)" if full else ""
                 )
                 raise VievalError(
-                    f"{self._name} cannot be computed{remedy}: {line_of(error)}"
+                    f"cannot compute {self._name}{remedy}: {line_of(error)}"
                 ) from None
         # outside the except block: while the error is alive, its traceback keeps the batch in memory
         return self.compute(rows)

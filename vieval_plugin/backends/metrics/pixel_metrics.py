@@ -270,5 +270,5 @@ def _skimage(module: str) -> Any:
         return importlib.import_module(f"skimage.{module}")
     except ImportError as error:
         raise VievalError(
-            f"this metric needs scikit-image; {install_advice('metrics')}"
+            f"this metric requires scikit-image; {install_advice('metrics')}"
         ) from error

@@ -41,14 +41,15 @@ BENCHMARK = Benchmark(
         "Hugging Face Hub, images from chromaica.github.io/Museum"
     ),
     licence=(
-        "ratings: MIT (the VIEScore repository), which CIGEval's authors train on; conditions: CC "
-        "BY 4.0 where the hub's cards state a licence; images: made from these by the image models"
+        "ratings: MIT (the VIEScore repository), which CIGEval's authors train on; "
+        "conditions: CC BY 4.0 where the Hugging Face cards state a licence; images: "
+        "made from these by the image models"
     ),
     trainable=True,
     prepare=_prepare,
     hosts={
         "ratings": "human ratings",
-        "hub": "the hub's rows API",
+        "hub": "Hugging Face rows API",
         "museum": "images",
     },
     folders={info.folder: task for task, info in TASKS.items()},

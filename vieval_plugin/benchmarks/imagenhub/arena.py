@@ -24,8 +24,8 @@ NAME = "imagenhub_arena"
 PART = "tie"
 VOTES = "valid_dataset_1.json"
 ADVICE = (
-    f"put {VOTES} from github.com/TIGER-AI-Lab/EditReward into that folder, and run `vieval "
-    f"prepare imagenhub --part {PART}` (`--no-images` for a replay)"
+    f"put {VOTES} from github.com/TIGER-AI-Lab/EditReward into the benchmark folder, "
+    f"then run `vieval prepare imagenhub --part {PART}` (`--no-images` for a replay)"
 )
 SOURCE = (
     "Jiang et al., GenAI Arena (2024), arXiv 2406.04485, with the editors' names in Wu et al., "
@@ -33,8 +33,8 @@ SOURCE = (
     "2509.26346 (github.com/TIGER-AI-Lab/EditReward); ratings and images of ImagenHub"
 )
 LICENCE = (
-    "votes: MIT (the EditReward repository), CC BY 4.0 (the hub's card of GenAI-Bench); ratings: "
-    "MIT"
+    "votes: MIT (the EditReward repository), CC BY 4.0 (Hugging Face card of "
+    "GenAI-Bench); ratings: MIT"
 )
 
 _INSTRUCTION_LABEL = "Editing instruction:"
@@ -90,8 +90,8 @@ def _uids(folder: Path, part: str, samples: Iterable[Sample]) -> Mapping[str, st
     instructions = prepared or dict(_logged(folder, part))
     if not instructions:
         raise VievalError(
-            f"{folder}: no instructions of ImagenHub in its data folder or in logs in this "
-            f"folder; {ADVICE}"
+            f"{folder}: no ImagenHub instructions found in its data folder or in logs "
+            f"in this folder; {ADVICE}"
         )
     uid_by_instruction: dict[str, str] = {}
     for uid in sorted(instructions):

@@ -164,7 +164,7 @@ async def fetch_conditions(
     except ValueError as error:
         failed = await fetch([museum])
         if failed:
-            reason = f"{failed[0].reason}; the hub failed first: {error}"
+            reason = f"{failed[0].reason}; the Hugging Face Hub also failed: {error}"
             return FileKindReport(
                 task,
                 kind,
@@ -174,7 +174,10 @@ async def fetch_conditions(
             task,
             kind,
             downloaded_count=1,
-            note=f"{kind} come from the museum, because the hub failed: {error}",
+            note=(
+                f"{kind} come from the museum, because the Hugging Face Hub failed: "
+                f"{error}"
+            ),
         )
     body = json.dumps(lookup, indent=4, ensure_ascii=False).encode()
     try:
@@ -194,7 +197,8 @@ def _check_lookup(uids: Collection[str], columns: Collection[str], body: bytes) 
     missing = [uid for uid in uids if uid not in lookup]
     if missing:
         raise ValueError(
-            f"{len(missing)} of {len(uids)} rated uids have no row, first {missing[0]}"
+            f"{len(missing)} of {len(uids)} rated uids have no row (first: "
+            f"{missing[0]})"
         )
     for uid in uids:
         for column in columns:
@@ -258,7 +262,9 @@ def _check_page(body: bytes) -> None:
     ):
         raise ValueError("not a page of rows")
     if not isinstance(total, int) or not 0 <= total <= MAX_ROWS:
-        raise ValueError(f"num_rows_total must be from 0 to {MAX_ROWS}, got {total!r}")
+        raise ValueError(
+            f"num_rows_total must be between 0 and {MAX_ROWS}, got {total!r}"
+        )
 
 
 def _lookup(

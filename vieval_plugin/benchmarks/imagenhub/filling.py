@@ -169,8 +169,8 @@ def summary_lines(reports: Sequence[FileKindReport]) -> list[str]:
         for reason in dict.fromkeys(failed.reason for failed in kind.failed):
             alike = [failed for failed in kind.failed if failed.reason == reason]
             missing = (
-                f"{len(alike)} of {kind.total} {kind.kind} missing, first: "
-                f"{redacted(alike[0].url)} ({reason})"
+                f"{len(alike)} of {kind.total} {kind.kind} missing (first: "
+                f"{redacted(alike[0].url)}, {reason})"
             )
             lines.append(f"{name}: {missing}; run the command again to retry")
         if not kind.failed:

@@ -120,8 +120,8 @@ def _missing_images(folders: Iterable[Path], uids: Collection[str]) -> list[str]
         missing_uids = [uid for uid in uids if not isfile(folder / uid)]
         if missing_uids:
             lines.append(
-                f"{folder}: {len(missing_uids)} of {len(uids)} images missing, first "
-                f"{missing_uids[0]}"
+                f"{folder}: {len(missing_uids)} of {len(uids)} images missing (first: "
+                f"{missing_uids[0]})"
             )
     return lines
 

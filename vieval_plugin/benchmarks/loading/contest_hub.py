@@ -179,7 +179,7 @@ def _fetch(home: Path, source: HubRows, images: bool) -> list[str]:
     if not unreadable:
         return []
     return [
-        f"{home}: {plural(len(unreadable), 'image')} cannot be read, first in row {unreadable[0]}"
+        f"{home}: cannot read {plural(len(unreadable), 'image')} (first: row {unreadable[0]})"
     ]
 
 
@@ -190,7 +190,7 @@ def _write_contests(file: Path, source: HubRows, hub_rows: Sequence[Any]) -> Non
             lines.append(json.dumps(_identified(cells), ensure_ascii=False))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _HubError(
-            f"the rows of {source.dataset} cannot be combined ({one_line(error)})"
+            f"cannot combine the rows of {source.dataset} ({one_line(error)})"
         ) from None
     write_whole(file, (f"{line}\n" for line in lines), "folder")
 
@@ -211,7 +211,7 @@ def _rows(source: HubRows) -> Iterator[JsonObject]:
         else:
             name = source.dataset
         raise _HubError(
-            f"{name} cannot be downloaded from the hub ({one_line(error)})"
+            f"cannot download {name} from the Hugging Face Hub ({one_line(error)})"
         ) from None
 
 

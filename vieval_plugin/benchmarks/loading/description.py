@@ -59,7 +59,8 @@ class PartsSection(StrictModel):
     def _check_column(self) -> PartsSection:
         if not self.column and len(self.samples) != 1:
             raise ValueError(
-                "without a column, samples must have exactly one part with its number of samples"
+                "without `column`, `samples` must contain exactly one part and its "
+                "number of samples"
             )
         return self
 
@@ -111,7 +112,7 @@ class Description(StrictModel):
     statistics: tuple[str, ...] = ()
     by_image_model: bool | None = None
     source: str = "the user"
-    licence: str = "unknown: ask its authors"
+    licence: str = "unknown (ask its authors)"
     trainable: bool = False
     synthetic: bool = False
     note: str = ""
@@ -122,7 +123,7 @@ class Description(StrictModel):
     def _check_name(cls, name: str) -> str:
         if not re.fullmatch("[a-z][a-z0-9_]{0,60}", name):
             raise ValueError(
-                f"must be lowercase letters, digits and _, got {name[:80]!r}"
+                f"must contain only lowercase letters, digits and _, got {name[:80]!r}"
             )
         return name
 
@@ -142,14 +143,15 @@ class Description(StrictModel):
         standards = [key for key in _KEYS if getattr(self, key)]
         if len(standards) != 1:
             raise ValueError(
-                f"must have exactly one of {', '.join(_KEYS)}, to judge its samples against"
+                f"must have exactly one of {', '.join(_KEYS)} as the reference for "
+                "its samples"
             )
         keys = _KEYS[standards[0]]
         useless = [key for key in self.model_fields_set - keys if getattr(self, key)]
         if useless:
             raise ValueError(f"{min(useless)}: does not apply with {standards[0]}")
         if "table" in keys and not self.table:
-            raise ValueError("table: required, as the file with the rows")
+            raise ValueError("table: required (the file with the rows)")
         unknown = [aspect for aspect in self.ratings if aspect not in _ASPECTS]
         if unknown:
             raise ValueError(
@@ -172,7 +174,7 @@ class Description(StrictModel):
             and all("output" in columns for columns in self.candidates)
         ):
             raise ValueError(
-                "candidates: must be two for a vote, each with the column of its output"
+                "candidates: a vote requires two, each with the column of its output"
             )
         for key in (key for candidate in self.candidates for key in candidate):
             if key not in _CANDIDATE:
@@ -182,7 +184,8 @@ class Description(StrictModel):
                 )
         if self.vote and self.statistics not in ((), (_PAIR_METRIC,)):
             raise ValueError(
-                f"statistics: must be {_PAIR_METRIC} for votes, with each candidate as a sample"
+                f"statistics: votes support only {_PAIR_METRIC}, with each candidate "
+                "as a sample"
             )
         return self
 

@@ -201,12 +201,13 @@ def missing_images(loaded: Iterable[Judged], advice: str) -> list[str]:
             folder = Path(os.path.commonpath([file.parent for file in model_files]))
             first = missing[0].relative_to(folder).as_posix()
             lines.append(
-                f"{folder}: {len(missing)} of {len(model_files)} images missing, first {first}; "
-                f"{advice}"
+                f"{folder}: {len(missing)} of {len(model_files)} images missing "
+                f"(first: {first}); {advice}"
             )
     unseen = [sample for sample in samples if "output" not in sample.images]
     if unseen:
         lines.append(
-            f"{len(unseen)} of {len(samples)} outputs have no image, first {unseen[0].id}; {advice}"
+            f"{len(unseen)} of {len(samples)} outputs have no image (first: "
+            f"{unseen[0].id}); {advice}"
         )
     return lines

@@ -168,7 +168,7 @@ def _yaml(task: HostTask) -> Mapping[str, Any]:
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=_WithFunctions)
     except (OSError, yaml.YAMLError) as error:
         raise VievalError(
-            f"{path}: the task of lmms-eval cannot be read ({type(error).__name__})"
+            f"{path}: cannot read the lmms-eval task ({type(error).__name__})"
         ) from None
     return dict(document)
 
@@ -190,6 +190,6 @@ def _function(task: HostTask, path: str) -> Callable[[Mapping[str, Any]], Any]:
         )
     except Exception as error:
         raise VievalError(
-            f"{task.task}: lmms-eval's {path} cannot be loaded ({one_line(error)})"
+            f"{task.task}: cannot load lmms-eval's {path} ({one_line(error)})"
         ) from None
     return function

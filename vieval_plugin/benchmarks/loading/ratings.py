@@ -29,8 +29,8 @@ def _plan_among(paths: Sequence[Path]) -> LabelPlan | None:
     plans = [path for path in paths if path.suffix == ".json"]
     if len(plans) > 1:
         raise VievalError(
-            f"{plans[1]}: ratings must have one plan, got {len(plans)}; pass the plan of one "
-            "vieval label"
+            f"{plans[1]}: ratings must have one plan, got {len(plans)}; pass the plan "
+            "of one `vieval label` run"
         )
     return read_plan(plans[0]) if plans else None
 
@@ -87,7 +87,7 @@ def read_ratings(paths: Sequence[Path]) -> HumanRatings:
 
 def read_plan(path: Path) -> LabelPlan:
     """The plan that `vieval label` wrote beside its page; VievalError for another file."""
-    advice = "pass the plan that vieval label wrote"
+    advice = "pass the plan written by `vieval label`"
     document = read_object(path, advice)
     try:
         return _PLAN.validate_python(document)
@@ -111,7 +111,7 @@ def _identity(row: Row) -> SampleId:
     draw = str(row.cells["draw"]).strip() or "0"
     if not draw.isascii() or not draw.isdecimal() or len(draw) > 9:
         raise VievalError(
-            f"{row.where}: draw must be a whole number of at least 0, got {draw[:40]!r}; "
+            f"{row.where}: draw must be a non-negative integer, got {draw[:40]!r}; "
             "correct the file"
         )
     return SampleId(

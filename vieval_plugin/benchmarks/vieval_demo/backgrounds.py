@@ -57,9 +57,7 @@ def photograph(caption: str, mirrored: bool = False) -> Picture:
         )
     path = Path(package.origin).parent / "data" / file
     if not path.is_file():
-        raise VievalError(
-            f"{path} is missing; scikit-image has it since 0.22, so reinstall scikit-image"
-        )
+        raise VievalError(f"{path} is missing; reinstall scikit-image (0.22 or later)")
     with PIL.Image.open(path) as opened:
         picture = opened.convert("RGB").resize(
             (SIZE, SIZE),

@@ -150,7 +150,7 @@ def _checked_flags(options: ScoreOptions) -> tuple[ScoreOptions, bool]:
     alone = first_flag(options, ("prompt", "source", "instruction"))
     if alone and not images:
         reason = (
-            "; --prompts defines its own"
+            "; --prompts already defines it"
             if options.prompts
             else other_than_images(options.samples)
         )
@@ -270,8 +270,8 @@ def tell_plan(
         if samples and not askable:
             first = samples[0]
             raise VievalError(
-                f"{judge.spec.name} cannot judge any of these samples, so there is no plan; "
-                f"first {first.id}: {obstacle(first, judge)}"
+                f"{judge.spec.name} cannot judge any of these samples, so there is nothing to "
+                f"plan (first: {first.id}, {obstacle(first, judge)})"
             )
         cost = asyncio.run(pilot(askable, judge, request.current, request.backbone))
         answering = (
@@ -373,7 +373,7 @@ def _judge_all(
 
     unable = list(request.unable)
     if log.total:
-        tell(f"resuming: {log.total} verdicts of an earlier run are kept")
+        tell(f"resuming with {log.total} verdicts from an earlier run")
     for prepared, source in zip(request.judges, request.sources(label), strict=True):
         progress = Progress()
         by_batches = request.batch if prepared.asks_a_model else None

@@ -262,7 +262,8 @@ def _asked_in_batches(
     useless = first_flag(options, ("budget", "part", "ray"))
     if useless:
         raise VievalError(
-            f"{useless} cannot be combined with batches, which one process sends for all shards"
+            f"{useless} cannot be combined with batches, because one process sends "
+            "them for all shards"
         )
     run = started.run
     prepared = prepare(

@@ -166,7 +166,7 @@ class _HostBackend:
             reason = redacted(" ".join(str(error).split()))[:300]
             problem = f"{type(error).__name__}: {reason}"
             raise VievalError(
-                f"{type(self.model).__name__} failed ({problem}); earlier replies are kept; run "
+                f"{type(self.model).__name__} failed ({problem}); earlier answers are kept; run "
                 "the same command again to resume"
             ) from None
         finally:
@@ -284,9 +284,9 @@ def _refuse_lockstep(model: Any) -> None:
     ).upper()
     if model.world_size > 1 and ("FSDP" in kind or "DEEPSPEED" in kind):
         raise VievalError(
-            "judging with a model sharded across processes (FSDP, DeepSpeed) is not supported, as "
-            "ranks need different numbers of steps; serve the model with vLLM and use --model "
-            "vieval_openai, or run one process"
+            "judging with a model sharded across processes (FSDP, DeepSpeed) is not "
+            "supported, because ranks need different numbers of steps; serve the "
+            "model with vLLM and use --model vieval_openai, or run one process"
         )
 
 

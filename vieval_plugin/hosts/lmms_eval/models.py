@@ -120,7 +120,7 @@ class VievalReplay(OwnModel):
         if not missing or self._has_candidates(recording, task):
             return None
         return Why(
-            f"{self.logs} has no verdicts on them",
+            f"{self.logs} has no verdicts for them",
             missing,
             recording.covers(task.benchmark),
         )

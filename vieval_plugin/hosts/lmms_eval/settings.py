@@ -87,7 +87,7 @@ def _require_own_shots(task: Any) -> None:
     tasks = [entry for entry in entries().values() if isinstance(entry, Task)]
     key = attrgetter("benchmark", "part", "judge", "setting")
     names = [entry.name for entry in tasks if key(entry) == task_key]
-    advice = f"remove it, as {task.benchmark.name} has no {setting} task"
+    advice = f"remove it, because {task.benchmark.name} has no {setting} task"
     if names:
         advice = f"use --tasks {names[0]} instead"
     raise VievalError(
@@ -139,8 +139,8 @@ def _limit_lines(tasks: Sequence[Any], limit: float | None) -> list[str]:
     if limit is None or not 0 < limit < 1 or len(set(sizes)) == 1:
         return []
     return [
-        f"--limit {limit}: lmms-eval takes this share of its first task, and as many samples of "
-        "each other task; run tasks of different sizes separately"
+        f"--limit {limit}: lmms-eval takes this share of the first task, and the same "
+        "number of samples of each other task; run tasks of different sizes separately"
     ]
 
 

@@ -17,7 +17,7 @@ from types import ModuleType
 
 from vieval_plugin.text.errors import VievalError
 
-TESTED = "ms-vlmeval 0.0.20, nvidia-vlmeval 26.3, the project's main of August 2026"
+TESTED = "ms-vlmeval 0.0.20, nvidia-vlmeval 26.3, the main branch of August 2026"
 REMEDY = (
     "in a separate environment, install ms-vlmeval or nvidia-vlmeval, or put a checkout of "
     "VLMEvalKit on PYTHONPATH"
@@ -64,7 +64,7 @@ def installation() -> Installation:
     ]
     labels = [f"{d.metadata['Name']} {d.version}" for d in owners]
     if len(labels) > 1:
-        remedy = "uninstall both and install one of them"
+        remedy = "uninstall both, then install one of them"
         raise VievalError(
             f"{' and '.join(labels)} overwrite each other in {origin.parent}; {remedy}"
         )
@@ -85,8 +85,8 @@ def check() -> None:
     installed = installation()
     if "lmms_eval" in sys.modules:
         raise VievalError(
-            "lmms-eval and VLMEvalKit cannot share a process, because each changes what the other "
-            "relies on"
+            "lmms-eval and VLMEvalKit cannot share a process, because each changes "
+            "state that the other relies on; run them in separate processes"
         )
     for module, attributes in _NEEDED_HOST_ATTRIBUTES.items():
         is_there = module != _PIPELINE or has_pipeline()

@@ -92,8 +92,9 @@ class _Asking:
     def answer(self, ask: Question, repeat: int) -> Reply:
         if chats_and_likelihoods([(0, ask)])[1]:
             raise VievalError(
-                f"{type(self._model.inner).__name__} does not support probabilities, like all "
-                "models of VLMEvalKit; use VievalOpenAI, VievalTransformers or VievalVLLM"
+                f"{type(self._model.inner).__name__}, like all models of VLMEvalKit, "
+                "does not support probabilities; use VievalOpenAI, VievalTransformers "
+                "or VievalVLLM"
             )
         with self._alone:
             [reply] = answer_in_batches(
@@ -145,7 +146,7 @@ class _Asking:
         if self._broken >= _IN_A_ROW:
             raise VievalError(
                 f"{type(self._model.inner).__name__} failed {_IN_A_ROW} times in a row ({reason}); "
-                "earlier replies are kept; run the same command again to resume"
+                "earlier answers are kept; run the same command again to resume"
             )
         return Failure(Status.API_ERROR, reason)
 

@@ -388,7 +388,7 @@ def discard_unusable_answers(
             continue
         cells = {int(index): read_cell(text) for index, text in answers.items()}
         if any(cell is None or cell.by != by for cell in cells.values()):
-            unusable[path] = "answers of another judge, model or wording"
+            unusable[path] = "answers from another judge, model or wording"
         else:
             rows |= {
                 index

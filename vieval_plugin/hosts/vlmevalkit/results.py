@@ -160,7 +160,8 @@ def append(path: Path, row: KeptVerdict) -> None:
             file.write(f"\n{json.dumps(_document(row))}\n".encode())
     except OSError as error:
         raise VievalError(
-            f"cannot write {path}: {error.strerror}; free space or choose another --work-dir"
+            f"cannot write {path}: {error.strerror}; free disk space or choose "
+            "another --work-dir"
         ) from None
 
 

@@ -22,7 +22,7 @@ _MEANINGS = {
     "Spearman's correlation": "Measures whether two sides put items in the same order: 1 for "
     "the same order, 0 for no relation, -1 for the reverse. Their scales do not matter.",
     "(Fisher)": "The correlation is computed for each image model and task type separately, then "
-    "averaged by Fisher's z. A judge gains nothing by knowing which model is good.",
+    "averaged by Fisher's z. A judge gains nothing from knowing which model is good.",
     "accuracy": (
         "Share of pairs on which the judge agrees with people's votes. A missing answer counts "
         "as wrong."
@@ -37,7 +37,7 @@ _MEANINGS = {
     ),
     "n": "Number of samples, prompts or contests behind the value.",
     "failed": "Verdicts without a score: the reply could not be read, the model declined, or a "
-    "call failed. They are never given a made-up score.",
+    "call failed. VIEval never makes up a score for them.",
     "answers": (
         "Answers behind all verdicts, including retries, from a model or from the cache."
     ),
@@ -46,8 +46,8 @@ _MEANINGS = {
         "Few judges exceed it."
     ),
     "best constant": (
-        "The best result that is possible with the same answer for every image. A "
-        "judge must do better."
+        "The best possible result with the same answer for every image. A judge must "
+        "do better."
     ),
     "disagreement": "Distance between the judge's place and people's place for an image: 0 for "
     "the same place among all images, 1 for first versus last. For contests: 1 for the opposite "

@@ -624,7 +624,7 @@ def _values(values: Sequence[float]) -> str:
 def _cut(text: str, length: int = _MOST_TEXT) -> str:
     if len(text) <= length:
         return text
-    return f"{text[:length]}… (cut, {len(text)} characters in total)"
+    return f"{text[:length]}… (truncated, {len(text)} characters in total)"
 
 
 def reasons(verdict: Verdict, record: Record) -> str:

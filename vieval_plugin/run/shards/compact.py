@@ -28,7 +28,7 @@ def compact(folder: ShardFolder, plan: Plan) -> tuple[int, int]:
     """
     if open_shards(folder.under_way):
         raise VievalError(
-            f"{folder.name}: workers still have open shards; wait until they end, "
+            f"{folder.name}: workers still have open shards; wait until they finish, "
             "then try again"
         )
     drop_outdated(folder)

@@ -61,8 +61,8 @@ _AT_ONCE = 8
 _MOST_COLUMNS = 100  # of the images of a tar, in the plan
 _MOST_NOTES = 20  # lines on tars
 _OTHER_FILE = (
-    "{}: changed since the plan was made; restore it, or judge it again into "
-    "another folder"
+    "{}: changed since the plan was made; restore it, or judge it again with another "
+    "--out"
 )
 _PATTERN = re.compile(r"[*[]")
 
@@ -110,15 +110,15 @@ def input_places(names: Sequence[str]) -> list[Place]:
         if not files:
             label = name.partition("?")[0] if has_scheme(name) else name
             raise VievalError(
-                f"{label}: no parquet or tar files, which --out FOLDER requires; "
-                "pass files, folders or patterns such as 'data/*.parquet', or "
-                "end --out in .jsonl, .csv or .parquet"
+                f"{label}: no parquet or tar files, which --out FOLDER requires; pass "
+                "files, folders or patterns such as 'data/*.parquet', or use an --out "
+                "that ends in .jsonl, .csv or .parquet"
             )
         sources |= dict.fromkeys(files)
     if unknown := [source for source in sources if not _is_known(source.path)]:
         raise VievalError(
-            f"{unknown[0]}: --out FOLDER requires parquet or tar files; end --out "
-            "in .jsonl, .csv or .parquet"
+            f"{unknown[0]}: --out FOLDER requires parquet or tar files; use an --out "
+            "that ends in .jsonl, .csv or .parquet"
         )
     remote = [source for source in sources if source.scheme]
     tars = [source for source in remote if not source.path.lower().endswith(PARQUET)]
@@ -261,8 +261,8 @@ def root_of(sources: Sequence[Place]) -> Place:
         path = os.path.commonpath(folders)
     if not path:
         raise VievalError(
-            f"{sources[0]} and {sources[-1]} have no common folder or bucket; "
-            "judge each into its own --out"
+            f"{sources[0]} and {sources[-1]} have no common folder or bucket; use a "
+            "separate --out for each"
         )
     return replace(sources[0], path=path)
 
@@ -329,19 +329,17 @@ def tar_notes(files: Iterable[InputFile], columns: Collection[str]) -> list[str]
     for file in files:
         if file.last_dot:
             notes.append(
-                f"{file.path}: keys end at the last dot of a name, because all "
-                "names allow it"
+                f"{file.path}: sample keys end at the last dot of each name, because "
+                "all names allow it"
             )
         if file.repeated_keys:
-            keys = plural(file.repeated_keys, "key")
-            notes.append(
-                f"{file.path}: {keys} repeated; each occurrence is its own sample"
-            )
+            keys = plural(file.repeated_keys, "repeated key")
+            notes.append(f"{file.path}: {keys}; each occurrence is a separate sample")
     notes += hidden_images(files, columns)
     hidden_notes = len(notes) - _MOST_NOTES
     if hidden_notes <= 0:
         return notes
-    return [*notes[:_MOST_NOTES], f"{hidden_notes} more lines like these"]
+    return [*notes[:_MOST_NOTES], f"{hidden_notes} more notes like these"]
 
 
 def hidden_images(files: Iterable[InputFile], columns: Collection[str]) -> list[str]:
@@ -356,8 +354,8 @@ def hidden_images(files: Iterable[InputFile], columns: Collection[str]) -> list[
             column = column[:80]
             count = plural(sum(hidden.values()), "image")
             lines.append(
-                f"{file.path}: {count} not judged, the first in column {column!r}, "
-                "because keys end at the first dot of a name; rename the members and "
+                f"{file.path}: {count} not judged (first: column {column!r}), because "
+                "sample keys end at the first dot of a name; rename the members and "
                 "use another --out, or read the column with --columns "
                 f"images.NAME={column}"
             )
@@ -376,8 +374,8 @@ def _input_file(
     name = "" if is_elsewhere else posixpath.relpath(source.path, root.path)
     if is_elsewhere or name.startswith("../"):
         raise VievalError(
-            f"{source} must be below {root}, like the other files of the plan; "
-            "judge it into another --out"
+            f"{source} must be below {root}, like the other files of the plan; judge "
+            "it with another --out"
         )
     size = size_of(source)
     if name in planned and _is_same(source, size, planned[name]):
@@ -509,8 +507,8 @@ def tar_members(
     except (OSError, ValueError) as error:
         reason = line_of(error)
         raise VievalError(
-            f"cannot read the tar index {index}: {reason}; judge the tar file "
-            "again into another folder"
+            f"cannot read the tar index {index}: {reason}; judge the tar file again "
+            "with another --out"
         ) from None
     fields = [columns[name] for name in TarMember.__annotations__]
     return [TarMember(*values) for values in zip(*fields, strict=True)]

@@ -250,8 +250,8 @@ def extended(
     if new_files and not extend:
         planned = len(earlier.files)
         raise VievalError(
-            f"{where}: the plan has {planned} files, but {len(now.files)} were passed, "
-            f"such as {new_files[0].path}; use --extend to add new files"
+            f"{where}: the plan has {planned} files, but {len(now.files)} were passed "
+            f"(new: {new_files[0].path}); use --extend to add new files"
         )
     return replace(earlier, files=(*earlier.files, *new_files))
 

@@ -64,7 +64,7 @@ class FolderProgress(Tally):
         if self.limit is not None:
             limited = f", limited to the first {self.limit:,} rows"
         running = f", {self.running} running" if self.running else ""
-        counting = " (a row counts when its shard is done)" if shards_left else ""
+        counting = " (rows are counted when their shard is done)" if shards_left else ""
         shards = f"{self.shards_done:,} of {self.shards:,} done{running}"
         rows = f"{self.rows_done:,} of {self.rows:,}{limited}{counting}"
         lines = [f"shards: {shards}, {shards_left:,} left; rows: {rows}"]

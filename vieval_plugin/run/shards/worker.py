@@ -71,7 +71,7 @@ FAILURES = (
 )
 _FATAL = unjudged(
     Status.TOOL_ERROR,
-    f"judging this row killed its process {DEATHS} times, so it is skipped",
+    f"judging this row killed its process {DEATHS} times, so it was skipped",
 )
 
 
@@ -348,15 +348,12 @@ class ShardWorker:
                 shard, "another worker has it open", is_open_elsewhere=True
             )
         elif self._budget.never_allows(shard.rows):
-            reason = (
-                f"its calls exceed the {self._run.budget} that --budget allows per "
-                "worker"
-            )
+            reason = f"its calls exceed --budget {self._run.budget} per worker"
             opened = NotWritten(shard, reason, exceeds_budget=True)
         elif not self._budget.allows(shard.rows):
             opened = NotWritten(
                 shard,
-                f"its calls exceed what is left of --budget {self._run.budget}",
+                f"its calls exceed the rest of --budget {self._run.budget}",
             )
         elif self._stopped:
             opened = NotWritten(shard, "the run was stopped")

@@ -92,7 +92,8 @@ def load(origin: Origin) -> PerceptualDistance:
     state = network.net.state_dict()
     if shapes != {name: tensor.shape for name, tensor in state.items()}:
         raise VievalError(
-            f"{path} has another architecture; use the weights of torchvision's AlexNet"
+            f"{path} has the wrong architecture; use the weights of torchvision's "
+            "AlexNet"
         )
     network.net.load_state_dict(renamed)
     network = network.float().to(device(origin.device)).eval()

@@ -162,7 +162,7 @@ class ServedInstrument:
             self._value(answer)
         except (LookupError, TypeError, ValueError) as error:
             return (
-                f"not an answer of the endpoint {self._settings.endpoint} "
+                f"invalid answer from the endpoint {self._settings.endpoint} "
                 f"({type(error).__name__})"
             )
         return None

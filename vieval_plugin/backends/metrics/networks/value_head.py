@@ -67,7 +67,7 @@ class Position(StrictModel):
     @model_validator(mode="after")
     def _check_at_or_before(self) -> Position:
         if self.at and self.before:
-            raise ValueError("give exactly one of `at`, `before` and `last`")
+            raise ValueError("set exactly one of `at`, `before` and `last`")
         return self
 
     @property
@@ -104,7 +104,7 @@ class ValueHead(StrictModel):
     @model_validator(mode="after")
     def _check_head_or_weights(self) -> ValueHead:
         if bool(self.head) == bool(self.weights):
-            raise ValueError("one of head and weights is needed")
+            raise ValueError("set exactly one of `head` and `weights`")
         return self
 
     @property
@@ -192,8 +192,8 @@ def load(origin: Origin) -> LoadedValueHead:
     outputs = min(head[-1].out_features for head in heads)
     if settings.output >= outputs:
         raise VievalError(
-            f"{described.path}: network.output must be below {outputs}, the head's number of "
-            f"outputs, got {settings.output}"
+            f"{described.path}: network.output must be less than {outputs}, the "
+            f"number of outputs of the head, got {settings.output}"
         )
     position = settings.position
     token = model.token(position.token) if position.token else None
@@ -273,7 +273,7 @@ def show(
     count = len(loaded.heads)
     parts = texts["text"].split(_PAGE_BREAK) if count > 1 else [texts["text"]]
     if len(parts) != count:
-        reason = f"the text must have {count} parts, one a head, got {len(parts)}"
+        reason = f"the text must have {count} parts, one per head, got {len(parts)}"
         raise VievalError(reason)
     pages = [_inputs(loaded, part, pictures) for part in parts]
     tensors = {name: _joined([page[name] for page in pages]) for name in pages[0]}
