@@ -26,9 +26,8 @@ def scripted(scores):
         urls = [
             part["image_url"]["url"] for part in content if part["type"] == "image_url"
         ]
-        return json.dumps(
-            {"reasoning": "fine", **scores([_decoded(url) for url in urls])}
-        )
+        document = {"reasoning": "fine", **scores([_decoded(url) for url in urls])}
+        return json.dumps(document)
 
     return reply
 

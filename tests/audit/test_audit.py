@@ -130,8 +130,6 @@ def test_failures_on_changed_images_are_counted(audited):
     assert set(failed.values()) == {(4, 0)}
 
 
-def test_samples_of_one_uid_by_two_image_models_are_contests_for_a_judge_of_pairs(
-    audited, samples_file
-):
+def test_samples_of_one_uid_are_contests_for_pairs(audited, samples_file):
     found, _ = audited(scripted.fair, judge="pairwise", samples=samples_file)
     assert {row.n for row in found} == {6}

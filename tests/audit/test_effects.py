@@ -42,9 +42,7 @@ def found(expected, shift, spread=0.05, n=N):
         ("lower", -0.1, 1.0, "undecided"),
     ],
 )
-def test_a_finding_follows_from_the_difference_its_interval_and_what_ought_to_be(
-    expected, shift, spread, finding
-):
+def test_a_finding_follows_from_its_interval(expected, shift, spread, finding):
     one = found(expected, shift, spread)
     assert one.finding == finding
     assert one.difference.value == pytest.approx(shift)

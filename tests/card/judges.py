@@ -86,13 +86,8 @@ def judge(
             for test, by_part in others
         ]
     place = (ALL, "O", "spearman")
-    own = Number(
-        model,
-        estimate(value),
-        *place,
-        ranks=None if unranked or not others else (1, 2),
-        unranked=unranked,
-    )
+    ranks = None if unranked or not others else (1, 2)
+    own = Number(model, estimate(value), *place, ranks=ranks, unranked=unranked)
     of_others = [
         Number(test.second, estimate(0.4), *place, ranks=(1, 2)) for test, _ in others
     ]

@@ -5,6 +5,7 @@ come out in their place.
 import json
 import re
 import shutil
+from shlex import split
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.batch_server import BatchServer
 from tests.brightness import by_brightness
 from tests.card.stand_ins import answering, knowing, museum, published
 from tests.fake_server import FakeServer, Fault, named
+from tests.stored_results import write_lines
 from vieval_plugin.backends.http import batches
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.card.plan import draw_sample
@@ -52,14 +54,9 @@ def make(vieval, server, out, *more, samples=N, code=0):
     command = [
         "card",
         *named(server),
-        "--out",
-        out,
-        "--samples",
+        *split(f"--out {out} --samples"),
         samples,
-        "--repeats",
-        20,
-        "--audit",
-        0,
+        *split("--repeats 20 --audit 0"),
         *more,
     ]
     return vieval(*command, code=code)
@@ -95,9 +92,7 @@ def less_cost(out):
 
 
 @pytest.mark.extras
-def test_known_answers_have_their_own_place_among_the_published(
-    imagenhub, stand_ins, tmp_path, vieval
-):
+def test_known_answers_have_their_place(imagenhub, stand_ins, tmp_path, vieval):
     data = stand_ins[0] / "published_verdicts"
     [judge] = [
         judge for judge in present("imagenhub", data) if judge.name == "gpt4v_0shot"
@@ -119,9 +114,8 @@ def test_known_answers_have_their_own_place_among_the_published(
 
 
 @pytest.mark.slow
-def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(
-    imagenhub, tmp_path, vieval
-):
+def test_a_knowing_judge_is_first(imagenhub, tmp_path, vieval):
+    report = tmp_path / "report"
     out = tmp_path / "card"
     with FakeServer(reply=answering(imagenhub, knowing(0.8))) as server:
         printed = make(vieval, server, out, "--audit", 10)
@@ -132,14 +126,11 @@ def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(
     assert "\nfake has rank 1 of " in printed.out
     ahead = pairs_with(entry, "GPT-4o zero-shot")["all"]
     assert (ahead.better, ahead.significant) == ("fake", True)
-    assert {"card.html", "card.md", "card.json"} <= {
-        path.name for path in out.iterdir()
-    }
+    found = {"card.html", "card.md", "card.json"}
+    assert found <= {path.name for path in out.iterdir()}
     [verdicts] = [out / file for file in entry.files if file.endswith(".jsonl")]
-    vieval("report", verdicts, "--out", tmp_path / "report")
-    reported = json.loads((tmp_path / "report" / "findings.json").read_text())[
-        "numbers"
-    ]
+    vieval("report", verdicts, "--out", report)
+    reported = json.loads((report / "findings.json").read_text())["numbers"]
     place = ("O", "spearman", "fake", "")
     of_report = [
         row
@@ -148,17 +139,14 @@ def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(
     ]
     assert len(of_report) == 8
     for row in of_report:
-        assert of_parts[row["part"]][:4] == [
-            row[name] for name in ("value", "low", "high", "n")
-        ]
+        found = of_parts[row["part"]][:4]
+        assert found == [row[name] for name in ("value", "low", "high", "n")]
     # from results, without asking
     vieval("card", verdicts, "--out", tmp_path / "again")
     again = entries_of(tmp_path / "again")["imagenhub"]
     assert (again.numbers, again.pairs) == (entry.numbers, entry.pairs)
-    assert (
-        "so it does not show whether the model repeats its answers"
-        in read_card(tmp_path / "again").left_out[0]
-    )
+    found = read_card(tmp_path / "again").left_out[0]
+    assert "so it does not show whether the model repeats its answers" in found
 
 
 def test_what_was_ended_goes_on_and_comes_out_the_same(options, tmp_path, vieval):
@@ -191,24 +179,21 @@ def test_what_was_ended_goes_on_and_comes_out_the_same(options, tmp_path, vieval
     assert less_cost(tmp_path / "card") == less_cost(tmp_path / "whole")
 
 
-def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(
-    options, tmp_path, vieval
-):
+def test_no_more_calls_than_planned(options, tmp_path, vieval):
     """The demo has samples that look alike, which are asked about once, but again each time past
     the store.
     """
+    card = tmp_path / "card"
     more = ["--benchmark", "vieval_demo", "--judge", "viescore", "--repeats", 210]
     with FakeServer() as server:
-        plan = make(vieval, server, tmp_path / "card", *more, "--plan", samples=210).out
+        plan = make(vieval, server, card, *more, "--plan", samples=210).out
         [calls, answers] = map(
             int,
             re.search(
                 r"in all: ([\d,]+) calls for ([\d,]+) answers", plan.replace(",", "")
             ).groups(),
         )
-        printed = make(
-            vieval, server, tmp_path / "card", *more, "--budget", calls, samples=210
-        )
+        printed = make(vieval, server, card, *more, "--budget", calls, samples=210)
         asked = server.stats()["requests"]
     assert "vieval_demo by viescore, 210 samples: 418 calls for 420 answers" in plan
     assert "viescore, 210 samples three times: 1,260 calls for 1,260 answers" in plan
@@ -218,8 +203,7 @@ def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(
     )
     assert 4 * 418 <= asked <= calls
     [total] = re.findall(
-        r"Failures and cost: ([\d,]+) answers in total",
-        (tmp_path / "card" / "card.md").read_text(),
+        r"Failures and cost: ([\d,]+) answers in total", (card / "card.md").read_text()
     )
     assert int(total.replace(",", "")) == answers
     made, same = map(
@@ -234,9 +218,8 @@ def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(
     )
 
 
-def test_a_card_by_batches_is_that_of_calls_and_nothing_is_paid_twice_but_repeats(
-    options, tmp_path, vieval, monkeypatch
-):
+def test_a_card_by_batches_is_that_of_calls(options, tmp_path, vieval, monkeypatch):
+    card = tmp_path / "card"
     monkeypatch.setattr(batches, "_POLL", 0.001)
     monkeypatch.setattr(batches, "MOST_BYTES", 20_000_000)
     more = ["--benchmark", "vieval_demo", "--judge", "viescore", "--audit", 12]
@@ -249,26 +232,20 @@ def test_a_card_by_batches_is_that_of_calls_and_nothing_is_paid_twice_but_repeat
         file.unlink()
     with BatchServer() as service:
         prices = ["--price-input", 1, "--price-output", 4]
-        told = make(
-            vieval, service, tmp_path / "card", *more, "--batch", *prices, samples=210
-        ).err
+        told = make(vieval, service, card, *more, "--batch", *prices, samples=210).err
         assert set(service.paid.values()) == {1}
         assert service.paid.total() == asked
         assert told.count("vieval: wave ") == 1
         assert max(map(len, service.contents.values())) <= 20_000_000
         files = len(service.files)
-        make(
-            vieval, service, tmp_path / "card", *more, "--batch", samples=210
-        )  # all is there
+        make(vieval, service, card, *more, "--batch", samples=210)  # all is there
         assert len(service.files) == files
     assert re.search(r"saved by batches: [\d.]+", told)
-    assert less_cost(tmp_path / "card") == less_cost(tmp_path / "live")
-    assert not (tmp_path / "card" / "batches").exists()
+    assert less_cost(card) == less_cost(tmp_path / "live")
+    assert not (card / "batches").exists()
 
 
-def test_a_plan_says_that_published_verdicts_are_missing(
-    options, tmp_path, monkeypatch, vieval, stand_ins
-):
+def test_missing_verdicts_are_told(options, tmp_path, monkeypatch, vieval, stand_ins):
     data = tmp_path / "data"
     data.mkdir()
     (data / "imagenhub").symlink_to(stand_ins[0] / "imagenhub")
@@ -277,12 +254,7 @@ def test_a_plan_says_that_published_verdicts_are_missing(
         printed = make(
             vieval,
             server,
-            tmp_path / "card",
-            "--plan",
-            "--benchmark",
-            "imagenhub",
-            "--judge",
-            "viescore",
+            *split(f"{tmp_path}/card --plan --benchmark imagenhub --judge viescore"),
         ).out
     assert (
         "note: published verdicts on ImagenHub were not found; run `vieval prepare "
@@ -291,9 +263,7 @@ def test_a_plan_says_that_published_verdicts_are_missing(
     assert not (tmp_path / "card").exists()
 
 
-def test_of_a_benchmark_with_ratings_alone_the_missing_images_are_named(
-    options, monkeypatch, vieval, shared_data
-):
+def test_missing_images_are_named(options, monkeypatch, vieval, shared_data):
     monkeypatch.setenv("VIEVAL_DATA", str(shared_data))
     at = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1"]
     printed = vieval("card", "--plan", *at, "--benchmark", "imagenhub", code=1).err
@@ -306,49 +276,39 @@ def test_of_a_benchmark_with_ratings_alone_the_missing_images_are_named(
     assert "not prepared;" not in printed
 
 
-def test_a_card_is_compared_with_cards_and_its_verdicts_are_files(
-    options, tmp_path, vieval
-):
+def test_a_card_is_compared_with_cards(options, tmp_path, vieval):
+    card = tmp_path / "card"
     with FakeServer() as server:
         make(
             vieval,
             server,
-            tmp_path / "card",
-            "--benchmark",
-            "vieval_demo_contests",
-            "--judge",
-            "pairwise",
+            *split(f"{card} --benchmark vieval_demo_contests --judge pairwise"),
             samples=70,
         )
     (tmp_path / "empty").mkdir()
-    for order in (
-        (tmp_path / "card", tmp_path / "empty"),
-        (tmp_path / "empty", tmp_path / "card"),
-    ):
+    for order in ((card, tmp_path / "empty"), (tmp_path / "empty", card)):
         assert vieval("compare", *order, code=1).err.startswith(
             f"vieval: {tmp_path / 'empty'} is not a model card"
         )
-    for path in (tmp_path / "card", tmp_path / "card" / "verdicts"):
+    for path in (card, card / "verdicts"):
         steps = vieval("card", path, "--out", tmp_path / f"of-{path.name}").err
         assert (
             "vieval: vieval_demo_contests by pairwise: computing numbers and comparing with published judges; "
             "this takes"
         ) in steps
         assert "70" in vieval("report", path, "--out", tmp_path / "report").out
-        said = vieval("card", path, "--out", tmp_path / "card", code=1).err
+        said = vieval("card", path, "--out", card, code=1).err
         assert (
             "already contains the card for these verdicts; choose another folder with --out"
             in said
         )
-    assert "vieval_demo_contests_pairwise" in str(
-        entries_of(tmp_path / "of-verdicts")["vieval_demo_contests"].files
-    )
+    found = str(entries_of(tmp_path / "of-verdicts")["vieval_demo_contests"].files)
+    assert "vieval_demo_contests_pairwise" in found
 
 
-def test_votes_of_a_published_judge_in_results_of_a_host_have_its_place(
-    shared_data, options, tmp_path, vieval
-):
+def test_votes_of_a_published_judge(shared_data, options, tmp_path, vieval):
     """GPT-4o's votes on 400 contests, as lmms-eval writes them."""
+    run = tmp_path / "run"
     [judge] = [
         judge
         for judge in present("genai_bench_tiger", shared_data)
@@ -368,14 +328,10 @@ def test_votes_of_a_published_judge_in_results_of_a_host_have_its_place(
         }
         for c in draw_sample(contests, 400, 0)
     ]
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "1_samples_task.jsonl").write_text(
-        "".join(f"{json.dumps(row)}\n" for row in rows)
-    )
+    run.mkdir()
+    write_lines(run / "1_samples_task.jsonl", rows)
     out = tmp_path / "card"
-    shown = vieval(
-        "card", tmp_path / "run", "--published", shared_data, "--out", out
-    ).out
+    shown = vieval("card", run, "--published", shared_data, "--out", out).out
     entry = entries_of(out)["genai_bench_tiger"]
     own, same = (
         numbers_of(entry, system, "accuracy_four_way", "votes")
@@ -400,16 +356,10 @@ def test_two_cards_are_compared_on_the_samples_in_common(options, tmp_path, viev
         strict=True,
     ):
         with FakeServer(reply=reply) as server:
-            more = [
-                "--benchmark",
-                "vieval_demo_contests",
-                "--judge",
-                "pairwise",
-                "--repeats",
-                0,
-                "--seed",
-                seed,
-            ]
+            more = split(
+                "--benchmark vieval_demo_contests --judge pairwise --repeats 0 "
+                f"--seed {seed}"
+            )
             make(vieval, server, out, "--fresh", *more, samples=70)
     shown = vieval(
         "compare", outs[0], outs[1], "--label", "one", "--label", "other"
@@ -429,10 +379,7 @@ def test_two_cards_are_compared_on_the_samples_in_common(options, tmp_path, viev
         "compare",
         outs[0] / "card.json",
         outs[2] / "card.json",
-        "--label",
-        "one",
-        "--label",
-        "other",
+        *split("--label one --label other"),
     ]
     [line] = vieval(*command, code=1).err.splitlines()
     assert "make both with the same --samples and --seed" in line
@@ -440,26 +387,17 @@ def test_two_cards_are_compared_on_the_samples_in_common(options, tmp_path, viev
     assert "pass one --label per card" in line
 
 
-def test_a_log_of_another_commit_is_refused_before_anything_is_asked(
-    imagenhub, shared_data, tmp_path, vieval
-):
+def test_a_log_of_another_commit(imagenhub, shared_data, tmp_path, vieval):
     logs = tmp_path / "published" / "viescore_logs"
-    shutil.copytree(
-        shared_data / "viescore_logs" / "results_gpt4o_0shot",
-        logs / "results_gpt4o_0shot",
-    )
+    path = shared_data / "viescore_logs" / "results_gpt4o_0shot"
+    shutil.copytree(path, logs / "results_gpt4o_0shot")
     changed = next(logs.rglob("*.json"))
     changed.write_text(changed.read_text().replace("score", "Score", 1))
     with FakeServer() as server:
         command = [
             "card",
             *named(server),
-            "--benchmark",
-            "imagenhub",
-            "--samples",
-            N,
-            "--published",
-            logs.parent,
+            *split(f"--benchmark imagenhub --samples {N} --published {logs.parent}"),
         ]
         [line] = vieval(*command, "--out", tmp_path / "card", code=1).err.splitlines()
         assert server.stats()["requests"] == 0
@@ -469,29 +407,25 @@ def test_a_log_of_another_commit_is_refused_before_anything_is_asked(
 
 
 def test_a_dead_server_is_one_line_and_leaves_no_card(options, tmp_path, vieval):
+    card = tmp_path / "card"
     at = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--patience", 0.2]
-    printed = vieval(
-        "card", *at, "--benchmark", "vieval_demo", "--out", tmp_path / "card", code=1
-    )
+    printed = vieval("card", *at, "--benchmark", "vieval_demo", "--out", card, code=1)
     assert printed.err.splitlines()[-1].startswith("vieval: ")
-    assert not [path for path in (tmp_path / "card").rglob("card.*") if path.is_file()]
+    assert not [path for path in card.rglob("card.*") if path.is_file()]
 
 
 def test_a_card_that_is_no_card_is_one_line(options, tmp_path, vieval):
+    card = tmp_path / "card"
     with FakeServer() as server:
         make(
             vieval,
             server,
-            tmp_path / "card",
-            "--benchmark",
-            "vieval_demo_contests",
-            "--judge",
-            "pairwise",
+            *split(f"{card} --benchmark vieval_demo_contests --judge pairwise"),
             samples=70,
         )
-    whole = json.loads((tmp_path / "card" / "card.json").read_text())
+    whole = json.loads((card / "card.json").read_text())
     [entry] = whole["entries"]
-    shutil.copytree(tmp_path / "card", tmp_path / "other")
+    shutil.copytree(card, tmp_path / "other")
     for change, words in (
         ({"card": 2}, "the card has version 2, but this VIEval reads version 1"),
         ({"seed": "zero"}, "seed: Input should be a valid integer"),
@@ -509,39 +443,18 @@ def test_a_card_that_is_no_card_is_one_line(options, tmp_path, vieval):
     ):
         (tmp_path / "other" / "card.json").write_text(json.dumps({**whole, **change}))
         [line] = vieval(
-            "compare",
-            tmp_path / "card",
-            tmp_path / "other",
-            "--label",
-            "a",
-            "--label",
-            "b",
-            code=1,
+            f"compare {card} {tmp_path}/other --label a --label b", code=1
         ).err.splitlines()
         assert words in line
     (tmp_path / "other" / "card.json").write_text(json.dumps(whole))
     [verdicts] = (tmp_path / "other" / "verdicts").glob("*.jsonl")
     verdicts.write_text(verdicts.read_text().replace("second", "first"))
     [line] = vieval(
-        "compare",
-        tmp_path / "card",
-        tmp_path / "other",
-        "--label",
-        "a",
-        "--label",
-        "b",
-        code=1,
+        f"compare {card} {tmp_path}/other --label a --label b", code=1
     ).err.splitlines()
     assert "not the verdicts that the card was made from" in line
     verdicts.unlink()
     [line] = vieval(
-        "compare",
-        tmp_path / "card",
-        tmp_path / "other",
-        "--label",
-        "a",
-        "--label",
-        "b",
-        code=1,
+        f"compare {card} {tmp_path}/other --label a --label b", code=1
     ).err.splitlines()
     assert "requires its verdicts in the same folder" in line

@@ -23,9 +23,7 @@ def runs(shared_data, tmp_path_factory):
     return [run_of(judge, folder, judged) for judge in present("imagenhub", folder)]
 
 
-def test_p_against_the_published_is_adjusted_over_them_and_not_over_their_own_pairs(
-    runs,
-):
+def test_p_is_adjusted_over_the_published(runs):
     imagenhub, [mine, *published] = benchmark("imagenhub"), runs
     judge = place_among(imagenhub, mine, published, OPTIONS)
     pairs = [judge.pair_with(number.system) for number in judge.published]

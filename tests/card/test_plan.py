@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from tests.refusals import refusal
 from vieval_plugin.card.plan import (
     PlannedCalls,
     draw_sample,
@@ -12,7 +13,6 @@ from vieval_plugin.card.plan import (
     require_budget,
 )
 from vieval_plugin.judges.protocol import Sample, SampleId
-from vieval_plugin.text.errors import VievalError
 
 CELLS = {("tie", "A"): 40, ("tie", "B"): 40, ("tig", "A"): 12, ("sdie", "C"): 30}
 SAMPLES = [
@@ -72,5 +72,4 @@ def test_a_budget_counts_what_is_not_stored():
     calls = [PlannedCalls("one", 40, 100), PlannedCalls("other", 10, 10)]
     require_budget(calls, 50)
     require_budget(calls, None)
-    with pytest.raises(VievalError, match="needs 50 calls, but --budget is 49"):
-        require_budget(calls, 49)
+    assert "needs 50 calls, but --budget is 49" in refusal(require_budget, calls, 49)

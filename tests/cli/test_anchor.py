@@ -3,11 +3,13 @@ line.
 """
 
 import json
+from shlex import split
 
 import pytest
 
 from tests.brightness import by_brightness, images, noisy, prompts
 from tests.fake_server import FakeServer, Fault, named
+from tests.stored_results import read_lines, write_lines
 
 N = 40
 
@@ -24,10 +26,7 @@ def scored(tmp_path, vieval):
         vieval(
             "score",
             *folders,
-            "--prompts",
-            prompts(tmp_path, 30),
-            "--out",
-            tmp_path / "v.jsonl",
+            *split(f"--prompts {prompts(tmp_path, 30)} --out {tmp_path}/v.jsonl"),
             *named(server),
         )
     return tmp_path / "v.jsonl"
@@ -36,16 +35,9 @@ def scored(tmp_path, vieval):
 @pytest.fixture
 def anchor(scored, tmp_path, vieval):
     with FakeServer(reply=noisy(1)) as server:
-        command = [
-            "anchor",
-            "make",
-            scored,
-            "--n",
-            N,
-            "--out",
-            tmp_path / "anchor.jsonl",
-            "--copy-images",
-        ]
+        command = split(
+            f"anchor make {scored} --n {N} --out {tmp_path}/anchor.jsonl --copy-images"
+        )
         said = vieval(*command, *named(server)).out
     assert f"anchor.jsonl: {N} samples, each judged 3 times (seed 0)" in said
     return tmp_path / "anchor.jsonl"
@@ -58,10 +50,8 @@ def check(vieval, anchor, reply, code):
         ).out.splitlines()
 
 
-def test_an_anchor_is_even_over_generators_and_is_read_as_results(
-    anchor, tmp_path, vieval
-):
-    rows = [json.loads(line) for line in anchor.read_text().splitlines()]
+def test_an_anchor_is_balanced_and_readable(anchor, tmp_path, vieval):
+    rows = read_lines(anchor)
     assert len(rows) == 3 * N
     assert sum(row["image_model"] == "mine" for row in rows) == 3 * N / 2
     vieval("report", anchor, "--out", tmp_path / "report")
@@ -125,17 +115,14 @@ def test_an_image_that_is_gone_or_changed_is_one_line(anchor, tmp_path, vieval):
     copies[0].write_bytes(kept)
 
 
-def test_an_anchor_of_a_stranger_names_no_key_no_server_elsewhere_and_no_image_of_yours(
-    anchor, tmp_path, monkeypatch, vieval
-):
+def test_a_foreign_anchor_leaks_no_secrets(anchor, tmp_path, monkeypatch, vieval):
     monkeypatch.setenv("A_SECRET", "private")
     of_run = anchor.with_name("anchor.jsonl.run.json")
     document = json.loads(of_run.read_text())
     options = [run["provenance"]["options"] for run in document["runs"].values()]
     for recorded in options:
-        recorded["backbones"]["judge"].update(
-            base_url=["http://192.0.2.1:9/v1"], api_key_env="A_SECRET"
-        )
+        base_url = ["http://192.0.2.1:9/v1"]
+        recorded["backbones"]["judge"].update(base_url=base_url, api_key_env="A_SECRET")
     of_run.write_text(json.dumps(document))
     line = vieval("anchor", "check", anchor, code=1).err.splitlines()[-1]
     assert "the server address stored in these results is not used" in line
@@ -153,11 +140,9 @@ def test_an_anchor_of_a_stranger_names_no_key_no_server_elsewhere_and_no_image_o
     rows = [json.loads(row) for row in kept.splitlines()]
     for row in rows:
         row["images"]["output"] = {"file": str(private), "sha256": ""}
-    anchor.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert (
-        "has changed since it was judged"
-        in vieval("anchor", "check", anchor, code=1).err
-    )
+    write_lines(anchor, rows)
+    said = vieval("anchor", "check", anchor, code=1).err
+    assert "has changed since it was judged" in said
     anchor.write_text(kept.replace('"judge": "viescore"', '"judge": "of_yours"'))
     of_yours = tmp_path / "of_yours.yaml"
     of_yours.write_text("name: a password\nquestions: {PQ: {text: b}}\n")
@@ -180,14 +165,7 @@ def test_a_judge_of_contests_has_an_anchor(tmp_path, vieval):
     ]
     out = tmp_path / "v.jsonl"
     with FakeServer(reply=by_brightness()) as server:
-        given = [
-            "--prompts",
-            prompts(tmp_path, 24),
-            "--judge",
-            "pairwise",
-            "--out",
-            out,
-        ]
+        given = split(f"--prompts {prompts(tmp_path, 24)} --judge pairwise --out {out}")
         vieval("rank", *folders, *given, *named(server))
         vieval("anchor", "make", out, "--out", tmp_path / "a.jsonl", *named(server))
     check(vieval, tmp_path / "a.jsonl", by_brightness(), 0)

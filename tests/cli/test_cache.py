@@ -27,9 +27,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_clear_asks_and_deletes_nothing_where_there_is_nobody_to_ask(
-    store, server, monkeypatch, vieval
-):
+def test_clear_deletes_nothing_unasked(store, server, monkeypatch, vieval):
     evaluate(
         vieval_demo.load(Path(), "tig")[:1],
         backbone=Backbone(model="fake", base_url=server.base_url),

@@ -5,12 +5,15 @@ each refusal in a line.
 import itertools
 import json
 import re
+from shlex import split
 
 import numpy as np
 import pytest
 
 from tests.extras import needs
+from tests.refusals import refusal
 from tests.shard_runs import parquet, pyarrow, verdicts, write_parquet
+from tests.stored_results import read_lines
 from tests.verdict_files import runs_of
 from vieval_plugin.api.judge import Judge
 from vieval_plugin.cli import main
@@ -18,7 +21,6 @@ from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.calibration import read_calibration
 from vieval_plugin.run.verdict_lines import write_verdicts
-from vieval_plugin.text.errors import VievalError
 
 pytestmark = needs("duckdb")
 SHARPNESS = ("--judge", "sharpness")
@@ -50,12 +52,10 @@ def judged(vieval, tmp_path, monkeypatch):
         header = "benchmark,part,uid,generator,draw,rater,aspect,value"
         (tmp_path / "labels.csv").write_text("\n".join([header, *lines]) + "\n")
         return (
-            "calibrate",
-            tmp_path / "out",
-            "--human",
-            tmp_path / "labels.csv",
-            "--out",
-            tmp_path / "cal.json",
+            *split(
+                f"calibrate {tmp_path}/out --human {tmp_path}/labels.csv "
+                f"--out {tmp_path}/cal.json"
+            ),
         )
 
     [kind] = {row["kind"] for row in verdicts(tmp_path / "out")}
@@ -63,6 +63,7 @@ def judged(vieval, tmp_path, monkeypatch):
 
 
 def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
+    cal = tmp_path / "cal.json"
     printed = vieval(*judged(200)).out
     assert re.match(
         r"PQ of sharpness \(sharpness\) is calibrated with 200 ratings: typical error 0\.\d\d "
@@ -75,17 +76,10 @@ def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
     ):
         assert line in printed
     assert "seed 0, 200 resamples" in printed
-    document = json.loads((tmp_path / "cal.json").read_text())
+    document = json.loads(cal.read_text())
     [(scores, ratings)] = document["knots"].values()
     kept = tmp_path / "kept"
-    filtered = (
-        "filter",
-        tmp_path / "out",
-        "--calibration",
-        tmp_path / "cal.json",
-        "--out",
-        kept,
-    )
+    filtered = (*split(f"filter {tmp_path}/out --calibration {cal} --out {kept}"),)
     printed = vieval(*filtered, "--where", "PQ_calibrated > .6").out
     assert (
         "note: PQ_calibrated estimates people's ratings: calibrated with 200 ratings: typical error "
@@ -100,16 +94,13 @@ def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
         for file in sorted(kept.rglob("*.parquet"))
         for row in parquet.read_table(file).to_pylist()
     ]
-    assert {row["uid"]: row["PQ_calibrated"] for row in rows} == {
-        u: v for u, v in expected.items() if v > 0.6
-    }
+    found = {row["uid"]: row["PQ_calibrated"] for row in rows}
+    assert found == {u: v for u, v in expected.items() if v > 0.6}
     [digest] = {row["calibration"] for row in rows}
     assert f", calibration {digest}\n" in printed
 
 
-def test_a_refusal_names_the_number_of_labels_that_would_do_and_the_page_that_asks_for_the_others(
-    judged, capsys, vieval, tmp_path, monkeypatch
-):
+def test_a_refusal_says_how_to_go_on(judged, capsys, vieval, tmp_path, monkeypatch):
     """With so much noise some 40 labels are often too few."""
     monkeypatch.chdir(tmp_path)
     needed = {}
@@ -134,54 +125,35 @@ def test_a_refusal_names_the_number_of_labels_that_would_do_and_the_page_that_as
     assert "to label" in vieval(*arguments).out
 
 
-def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(
-    vieval, judged, tmp_path
-):
+def test_each_command_adds_the_calibrated_score(vieval, judged, tmp_path):
+    shards = tmp_path / "shards"
+    report = tmp_path / "report"
     vieval(*judged(100))
     calibration = ("--calibration", tmp_path / "cal.json")
     data = tmp_path / "data"
     note = "PQ_calibrated estimates people's ratings: calibrated with 100 ratings: typical error 0."
-    printed = vieval(
-        "score",
-        data / "part-0.parquet",
-        *SHARPNESS,
-        "--out",
-        tmp_path / "v.jsonl",
-        *calibration,
-    ).out
+    path = data / "part-0.parquet"
+    place = tmp_path / "v.jsonl"
+    printed = vieval("score", path, *SHARPNESS, "--out", place, *calibration).out
     assert note in printed
     assert re.search(r"samples +PQ +PQ_calibrated", printed)
-    rows = [
-        json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()
-    ]
+    rows = read_lines(tmp_path / "v.jsonl")
     assert all(row["scores"].keys() == {"PQ", "PQ_calibrated"} for row in rows)
     [run] = runs_of(tmp_path / "v.jsonl").values()
     name, sentence, digest = run["provenance"]["calibration"]
     assert (name, len(digest)) == ("PQ_calibrated", 16)
     assert sentence in note + printed
-    vieval(
-        "score",
-        data / "part-0.parquet",
-        *SHARPNESS,
-        "--out",
-        tmp_path / "v.csv",
-        *calibration,
-    )
+    path = data / "part-0.parquet"
+    vieval("score", path, *SHARPNESS, "--out", tmp_path / "v.csv", *calibration)
     header, *_ = (tmp_path / "v.csv").read_text().splitlines()
     assert "PQ,PQ_calibrated,status" in header
-    assert (
-        note
-        in vieval(
-            "score", data, *SHARPNESS, "--out", tmp_path / "shards", *calibration
-        ).out
-    )
-    by_uid = {row["uid"]: row["scores"] for row in verdicts(tmp_path / "shards")}
+    shown = vieval("score", data, *SHARPNESS, "--out", shards, *calibration).out
+    assert note in shown
+    by_uid = {row["uid"]: row["scores"] for row in verdicts(shards)}
     assert {row["uid"]: row["scores"] for row in rows}.items() <= by_uid.items()
     # the same folder is not gone on with without it
-    assert (
-        "calibration"
-        in vieval("score", data, *SHARPNESS, "--out", tmp_path / "shards", code=1).err
-    )
+    said = vieval("score", data, *SHARPNESS, "--out", shards, code=1).err
+    assert "calibration" in said
     with Judge(
         "sharpness",
         calibration=tmp_path / "cal.json",
@@ -201,25 +173,24 @@ def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(
             ]
         )
         assert dict(verdict[0].scores) == pytest.approx(by_uid["u0"])
-        assert judge.score([image], "a thing", aspect="PQ_calibrated") == pytest.approx(
-            by_uid["u0"]["PQ_calibrated"]
-        )
-        with pytest.raises(
-            VievalError,
-            match="for task type tig, but some samples have type tie; label samples of that type",
-        ):
-            judge(
+        found = judge.score([image], "a thing", aspect="PQ_calibrated")
+        assert found == (pytest.approx(by_uid["u0"]["PQ_calibrated"]))
+        assert (
+            "for task type tig, but some samples have type tie; label samples of that type"
+            in refusal(
+                judge,
                 [
                     {
                         "kind": "tie",
                         "images": {"output": image, "source": image},
                         "texts": {"instruction": "x"},
                     }
-                ]
+                ],
             )
+        )
     # of verdicts that have the score already its error is said as well, and which calibration it is
     # by
-    filtered = ("filter", tmp_path / "shards", "--where", "PQ_calibrated > 0", "--out")
+    filtered = ("filter", shards, "--where", "PQ_calibrated > 0", "--out")
     assert note in vieval(*filtered, tmp_path / "kept").out
     kept = [
         row
@@ -227,33 +198,27 @@ def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(
         for row in parquet.read_table(file).to_pylist()
     ]
     assert {row["calibration"] for row in kept} == {digest}
-    assert (
-        note in vieval("report", tmp_path / "v.jsonl", "--out", tmp_path / "report").out
-    )
-    assert (
-        f"calibration {digest}" in (tmp_path / "report" / "findings.json").read_text()
-    )
+    shown = vieval("report", tmp_path / "v.jsonl", "--out", report).out
+    assert note in shown
+    text = (report / "findings.json").read_text()
+    assert f"calibration {digest}" in text
     vieval(*judged(120))
     replaced = f"replacing PQ_calibrated from calibration {digest} in the verdicts"
     for printed in (
-        vieval(
-            "report", tmp_path / "v.jsonl", *calibration, "--out", tmp_path / "report"
-        ).out,
+        vieval("report", tmp_path / "v.jsonl", *calibration, "--out", report).out,
         vieval(*filtered, tmp_path / "again", *calibration).out,
     ):
         assert f"note: {replaced}\n" in printed
         assert "calibrated with 120 ratings" in printed
         assert note not in printed
-    printed = vieval(
-        "report", tmp_path / "out", *calibration, "--out", tmp_path / "report"
-    ).out
+    printed = vieval("report", tmp_path / "out", *calibration, "--out", report).out
     assert (
         "PQ_calibrated estimates people's ratings: calibrated with 120 ratings: typical error 0."
         in printed
     )
     assert "replacing" not in printed
-    assert "PQ_calibrated" in (tmp_path / "report" / "numbers.csv").read_text()
-    page = (tmp_path / "report" / "report.html").read_text()
+    assert "PQ_calibrated" in (report / "numbers.csv").read_text()
+    page = (report / "report.html").read_text()
     assert "typical error 0." in page
     assert re.search(r"PQ 0\.\d\d, PQ \(calibrated\) 0\.\d\d</span>", page)
 
@@ -273,9 +238,7 @@ CHANGES = (
 )
 
 
-def test_a_calibration_of_something_else_is_refused_by_each_command(
-    vieval, judged, tmp_path
-):
+def test_a_calibration_of_something_else_is_refused(vieval, judged, tmp_path):
     vieval(*judged(60))
     path = tmp_path / "cal.json"
     accepted = json.loads(path.read_text())
@@ -303,18 +266,12 @@ def test_a_calibration_of_something_else_is_refused_by_each_command(
 
 def test_no_file_and_other_contents_are_lines(vieval, judged, tmp_path):
     filtered = (
-        "filter",
-        tmp_path / "out",
-        "--where",
-        "PQ > 0",
-        "--out",
-        tmp_path / "kept",
-        "--calibration",
+        *split(
+            f"filter {tmp_path}/out --where 'PQ > 0' --out {tmp_path}/kept --calibration"
+        ),
     )
-    assert (
-        "none.json: not a calibration ("
-        in vieval(*filtered, tmp_path / "none.json", code=1).err
-    )
+    said = vieval(*filtered, tmp_path / "none.json", code=1).err
+    assert "none.json: not a calibration (" in said
     for text in (
         "",
         "[1]",
@@ -360,13 +317,10 @@ def test_a_calibration_has_knots_and_labels_that_are_numbers(tmp_path, change):
     if not change:
         assert read_calibration(tmp_path / "cal.json").labels == 60
         return
-    with pytest.raises(VievalError, match="not a calibration"):
-        read_calibration(tmp_path / "cal.json")
+    assert "not a calibration" in refusal(read_calibration, tmp_path / "cal.json")
 
 
-def test_a_verdict_without_a_score_has_no_calibrated_one_and_passes_no_condition(
-    vieval, judged, tmp_path
-):
+def test_a_verdict_without_a_score_is_not_calibrated(vieval, judged, tmp_path):
     vieval(*judged(60))
     data = tmp_path / "data" / "part-0.parquet"
     rows = parquet.read_table(data).to_pylist()
@@ -374,12 +328,10 @@ def test_a_verdict_without_a_score_has_no_calibrated_one_and_passes_no_condition
     parquet.write_table(pyarrow.Table.from_pylist(rows), data)
     vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "broken")
     filtered = (
-        "filter",
-        tmp_path / "broken",
-        "--calibration",
-        tmp_path / "cal.json",
-        "--out",
-        tmp_path / "kept",
+        *split(
+            f"filter {tmp_path}/broken --calibration {tmp_path}/cal.json "
+            f"--out {tmp_path}/kept"
+        ),
     )
     assert "239 of 240 rows" in vieval(*filtered, "--where", "PQ_calibrated >= 0").out
 
@@ -389,6 +341,7 @@ def rated(vieval, tmp_path):
     """The command on verdicts with O, on 40 prompts of each generator and task type, of which so
     many prompts are rated.
     """
+    labels = tmp_path / "labels.csv"
 
     def cubed(rng):
         score = rng.uniform()
@@ -396,40 +349,25 @@ def rated(vieval, tmp_path):
 
     def calibrate(generators_by_kind, *, aspect="O", prompts=40, draw=cubed, code=0):
         rng = np.random.default_rng(0)
-        samples, verdicts, lines = (
-            [],
-            [],
-            ["benchmark,part,uid,generator,draw,rater,aspect,value"],
-        )
+        samples = []
+        verdicts = []
+        lines = ["benchmark,part,uid,generator,draw,rater,aspect,value"]
         for kind, generators in generators_by_kind.items():
             for generator in generators:
                 for number in range(40):
                     score, people = draw(rng)
-                    samples.append(
-                        Sample(
-                            SampleId("own", kind, generator, f"p{number}"),
-                            {},
-                            kind=kind,
-                        )
-                    )
+                    identity = SampleId("own", kind, generator, f"p{number}")
+                    sample = Sample(identity, {}, kind=kind)
+                    samples.append(sample)
                     verdicts.append(Verdict({"O": score}, Status.OK))
                     if number < prompts:
                         lines.append(
                             f"own,{kind},p{number},{generator},,ann,{aspect},{people:.3f}"
                         )
-        write_verdicts(
-            tmp_path / "v.jsonl",
-            samples,
-            verdicts,
-            Provenance("viescore", (), ("O",), "judge-7b"),
-        )
-        (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
-        command = (
-            "calibrate",
-            tmp_path / "v.jsonl",
-            "--human",
-            tmp_path / "labels.csv",
-        )
+        source = Provenance("viescore", (), ("O",), "judge-7b")
+        write_verdicts(tmp_path / "v.jsonl", samples, verdicts, source)
+        labels.write_text("\n".join(lines) + "\n")
+        command = (*split(f"calibrate {tmp_path}/v.jsonl --human {labels}"),)
         return vieval(*command, "--out", tmp_path / "cal.json", code=code)
 
     return calibrate
@@ -443,8 +381,6 @@ def test_an_accepted_calibration_that_is_no_nearer_than_the_median_says_so(rated
         return (0.9 if rng.uniform() < 0.25 + people / 2 else 0.2), people
 
     sentence = "Predicting the median label for every image is, on average, at least as accurate"
-    assert (
-        sentence
-        in rated({"tig": [f"model{number}" for number in range(16)]}, draw=draw).out
-    )
+    printed = rated({"tig": [f"model{number}" for number in range(16)]}, draw=draw).out
+    assert sentence in printed
     assert sentence not in rated({"tig": ("ours", "theirs")}).out

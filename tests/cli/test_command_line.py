@@ -2,12 +2,12 @@
 
 import importlib.metadata
 import re
-import subprocess
 import sys
 
 import pytest
 import yaml
 
+from tests.work import run_process
 from vieval_plugin import cli, config
 from vieval_plugin.cli import main
 from vieval_plugin.prompts import packs
@@ -26,11 +26,7 @@ def shown(capsys, *given, code=0):
 
 def test_the_version_and_the_module():
     version = f"vieval {importlib.metadata.version('vieval')}\n"
-    ran = subprocess.run(
-        [sys.executable, "-m", "vieval_plugin", "--version"],
-        capture_output=True,
-        text=True,
-    )
+    ran = run_process([sys.executable, "-m", "vieval_plugin", "--version"])
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, version, "")
 
 

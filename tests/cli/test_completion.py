@@ -2,12 +2,12 @@
 
 import json
 import shutil
-import subprocess
 import sys
 
 import pytest
 
 from tests.extras import needs
+from tests.work import run_process
 
 pytestmark = needs("shtab")
 
@@ -46,13 +46,7 @@ def completed(shell, code):
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     quiet = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
-    done = subprocess.run(
-        [shell, *quiet, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    done = run_process([shell, *quiet, "-c", code], timeout=60, check=True)
     return done.stdout
 
 
@@ -75,8 +69,7 @@ def test_bash(words, proposed, script, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("line", "proposed"),
-    [("vieval filt", "filter"), ("vieval filter --wh", "--where")],
+    ("line", "proposed"), [("vieval filt", "filter"), ("vieval filter --wh", "--where")]
 )
 def test_zsh(line, proposed, script, tmp_path):
     path = script("zsh")
@@ -96,9 +89,7 @@ def test_the_overview_imports_no_command():
         "try:\n    main(['--help'])\nexcept SystemExit:\n"
         "    print(json.dumps(sorted(sys.modules)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    done = run_process([sys.executable, "-c", code], check=True)
     loaded = json.loads(done.stdout.splitlines()[-1])
     assert not [name for name in loaded if name.startswith("vieval_plugin.cli.")]
     assert "pydantic" not in loaded

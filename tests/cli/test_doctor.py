@@ -61,9 +61,7 @@ def test_what_is_ready_comes_first_and_then_what_the_rest_needs(vieval, server):
     assert not any("viescore" in line for line in needs)
 
 
-def test_what_a_light_installation_lacks_is_named_with_how_to_install_it(
-    monkeypatch, vieval
-):
+def test_what_a_light_installation_lacks_is_named(monkeypatch, vieval):
     find_spec, import_module = importlib.util.find_spec, importlib.import_module
 
     def imported(name, *rest):
@@ -106,9 +104,7 @@ def test_a_server_is_asked_by_its_address_alone(server, monkeypatch, vieval):
     assert KEY not in out
 
 
-def test_backbones_with_problems_are_told_without_their_keys(
-    server, monkeypatch, vieval, tmp_path
-):
+def test_problems_are_told_without_keys(server, monkeypatch, vieval, tmp_path):
     """Without extras too, where the approved output is not held."""
     urls = {"judge": server.base_url, "away": "http://127.0.0.1:9/v1"}
     backbones = {

@@ -16,15 +16,17 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from shlex import split
 
 import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, Fault
-from tests.work import until
+from tests.refusals import refusal
+from tests.stored_results import write_lines
+from tests.work import run_process, until
 from vieval_plugin.cli import main
 from vieval_plugin.media.files import require_writable, write_whole
-from vieval_plugin.text.errors import VievalError
 
 HERE = Path(__file__).parents[2]
 
@@ -44,25 +46,14 @@ def samples(tmp_path):
             }
             for n in range(count)
         ]
-        (tmp_path / "s.jsonl").write_text(
-            "".join(f"{json.dumps(row)}\n" for row in rows)
-        )
+        write_lines(tmp_path / "s.jsonl", rows)
         return tmp_path / "s.jsonl"
 
     return made
 
 
 def scoring(file, out, server):
-    return [
-        "score",
-        str(file),
-        "--out",
-        str(out),
-        "--model",
-        "fake",
-        "--base-url",
-        server.base_url,
-    ]
+    return split(f"score {file} --out {out} --model fake --base-url {server.base_url}")
 
 
 # Output.
@@ -96,9 +87,7 @@ def unwritable(folder):
         "a device",
     ],
 )
-def test_where_verdicts_cannot_be_written_nothing_is_asked(
-    samples, server, store, tmp_path, vieval, place
-):
+def test_unwritable_places(samples, server, store, tmp_path, vieval, place):
     out, reason = unwritable(tmp_path)[place]
     printed = vieval(*scoring(samples(1), out, server), code=1).err
     assert f": {reason}; free disk space or choose another --out" in printed
@@ -133,19 +122,12 @@ def full(path):
         "import sys; from vieval_plugin.cli import main; sys.exit(main(sys.argv[1:]))"
     )
     limited = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-    return lambda *arguments: subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        cwd=HERE,
-        preexec_fn=limited,
-        capture_output=True,
-        text=True,
-        check=False,
+    return lambda *arguments: run_process(
+        [sys.executable, "-c", code, *arguments], cwd=HERE, preexec_fn=limited
     )
 
 
-def test_a_disk_without_room_is_found_before_anything_is_asked(
-    samples, server, tmp_path
-):
+def test_a_full_disk_is_found_before_asking(samples, server, tmp_path):
     done = full(tmp_path)(*scoring(samples(1), tmp_path / "new" / "v.jsonl", server))
     assert done.returncode == 1
     assert done.stderr.endswith(
@@ -160,15 +142,13 @@ def test_trying_leaves_nothing_behind(tmp_path):
     (tmp_path / "old" / "v.jsonl").write_text("kept")
     for path in (tmp_path / "old" / "v.jsonl", tmp_path / "new" / "deep" / "v.jsonl"):
         require_writable(path)
-    assert [
-        str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))
-    ] == ["old", "old/v.jsonl"]
+    found = [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))]
+    assert found == ["old", "old/v.jsonl"]
     assert (tmp_path / "old" / "v.jsonl").read_text() == "kept"
 
 
 def test_a_device_is_never_replaced_by_a_file():
-    with pytest.raises(VievalError, match="Not a plain file"):
-        write_whole(Path("/dev/null"), ["x"])
+    assert "Not a plain file" in refusal(write_whole, Path("/dev/null"), ["x"])
 
 
 def test_half_a_character_does_not_end_a_run_when_it_is_written(tmp_path):
@@ -213,9 +193,7 @@ def started(tmp_path):
 
 @pytest.mark.parametrize("ignoring_ctrl_c", [False, True], ids=["", "begun with &"])
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_ends_a_run_with_its_summary_and_what_was_answered_is_kept(
-    samples, started, tmp_path, name, ignoring_ctrl_c
-):
+def test_a_signal_keeps_the_answers(samples, started, tmp_path, name, ignoring_ctrl_c):
     if ignoring_ctrl_c and name == "SIGINT":
         pytest.skip("which it ignores")
     number = getattr(signal, name)
@@ -266,12 +244,11 @@ def test_a_run_that_nohup_began_outlives_its_terminal(samples, started, tmp_path
     assert len((tmp_path / "v.jsonl").read_text().splitlines()) == 40
 
 
-def test_signals_are_the_callers_again_after_a_command():
+def test_signals_are_the_callers_again_after_a_command(vieval):
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
-    assert main(["prompts", "list"]) == 0
-    assert [
-        signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)
-    ] == before
+    vieval("prompts list")
+    found = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
+    assert found == before
 
 
 # What nobody foresaw.
@@ -290,9 +267,7 @@ def broken(monkeypatch, tmp_path):
     return tmp_path / "cache"
 
 
-def test_an_unforeseen_error_is_one_line_that_names_the_file_of_its_traceback(
-    broken, vieval
-):
+def test_an_unforeseen_error_is_one_line_with_its_traceback_file(broken, vieval):
     [line] = vieval("tasks", code=1).err.splitlines()
     assert line.startswith(
         "vieval: unexpected error (RuntimeError: a slip \\x1b[31m with [key] in it); the "
@@ -313,18 +288,15 @@ def test_an_unforeseen_error_is_one_line_that_names_the_file_of_its_traceback(
 def test_a_full_disk_under_the_output_is_one_line():
     code = "import sys; from vieval_plugin.cli import main; sys.exit(main(['config']))"
     with open("/dev/full", "w") as full:
-        ended = subprocess.run(
-            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True
-        )
+        command = [sys.executable, "-c", code]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert ended.returncode == 1
     assert ended.stderr == (
         "vieval: output: no space left; free disk space, then run the same command again\n"
     )
 
 
-def test_without_a_cache_the_traceback_goes_to_the_temporary_files(
-    broken, monkeypatch, tmp_path, vieval, capsys
-):
+def test_a_traceback_needs_no_cache(broken, monkeypatch, tmp_path, vieval, capsys):
     broken.write_text("no folder")
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -338,9 +310,7 @@ def test_without_a_cache_the_traceback_goes_to_the_temporary_files(
     assert "the traceback could not be written" in vieval("tasks", code=1).err
 
 
-def test_a_slip_while_commands_are_gathered_is_one_line_too(
-    broken, monkeypatch, vieval
-):
+def test_a_slip_while_commands_are_gathered_is_one_line(broken, monkeypatch, vieval):
     monkeypatch.setattr("vieval_plugin.cli.get_type_hints", lambda run: 1 / 0)
     assert vieval("prepare", "imagenhub", code=1).err.startswith(
         "vieval: unexpected error (ZeroDivisionError"
@@ -349,12 +319,9 @@ def test_a_slip_while_commands_are_gathered_is_one_line_too(
 
 def test_who_stops_reading_is_no_error(samples):
     code = "import sys; from vieval_plugin.cli import main; sys.exit(main(['config']))"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        cwd=HERE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    command = [sys.executable, "-c", code]
+    stdout = subprocess.PIPE
+    process = subprocess.Popen(command, cwd=HERE, stdout=stdout, stderr=subprocess.PIPE)
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
@@ -381,18 +348,12 @@ if os.environ["INTERRUPT_AT"] == "exit":
 @pytest.mark.parametrize("by", ["module", "script"])
 @pytest.mark.parametrize(
     "place",
-    [
-        "vieval_plugin.cli",
-        "platformdirs",
-        "vieval_plugin.run.shutdown",
-        "vieval_plugin.cli.config",
-        "pydantic",
-        "exit",
-    ],
+    split(
+        "vieval_plugin.cli platformdirs vieval_plugin.run.shutdown "
+        "vieval_plugin.cli.config pydantic exit"
+    ),
 )
-def test_ctrl_c_leaves_no_traceback_from_the_first_import_to_the_last_moment(
-    tmp_path, by, place
-):
+def test_ctrl_c_leaves_no_traceback(tmp_path, by, place):
     (tmp_path / "sitecustomize.py").write_text(_INTERRUPTED)
     scripts = importlib.metadata.EntryPoint("vieval", *_entry_point())
     ran = {
@@ -404,15 +365,7 @@ def test_ctrl_c_leaves_no_traceback_from_the_first_import_to_the_last_moment(
     }[by]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "INTERRUPT_AT": place}
     command = [sys.executable, *ran, "config"]
-    ended = subprocess.run(
-        command,
-        cwd=HERE,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    ended = run_process(command, cwd=HERE, env=environment, timeout=60)
     assert ended.returncode in (130, -signal.SIGINT)
     assert "Traceback" not in ended.stderr
     assert len(ended.stderr.splitlines()) <= 1
@@ -439,28 +392,14 @@ def test_ctrl_c_that_is_ignored_stays_ignored_from_the_first_import(tmp_path):
         "sh",
         "-c",
         "trap '' INT; exec \"$@\"",
-        "sh",
-        sys.executable,
-        "-m",
-        "vieval_plugin",
-        "config",
+        *split(f"sh {sys.executable} -m vieval_plugin config"),
     ]
-    ended = subprocess.run(
-        command,
-        cwd=HERE,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    ended = run_process(command, cwd=HERE, env=environment, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("trouble", ["key", "death", "ctrl-c"])
-def test_a_run_that_ends_leaves_no_exception_that_nobody_took(
-    samples, server, store, tmp_path, caplog, capsys, trouble
-):
+def test_none_is_lost(samples, server, store, tmp_path, caplog, capsys, trouble):
     """asyncio tells of such ones when they are collected."""
 
     def faults(number, body):

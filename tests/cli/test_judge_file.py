@@ -68,14 +68,11 @@ def test_without_its_file_one_line_says_what_is_missing(judged, tmp_path, vieval
     assert "restore that pack" in said
 
 
-def test_a_mistake_in_the_file_ends_the_command_in_one_line(
-    tmp_path, samples_file, vieval
-):
+def test_a_mistake_in_the_file_is_one_line(tmp_path, samples_file, vieval):
     path = tmp_path / "legibility.yaml"
     path.write_text(LEGIBILITY.replace("scale:", "scael:"))
-    said = vieval(
-        "score", samples_file, "--judge", path, "--out", tmp_path / "v.jsonl", code=1
-    ).err
+    place = tmp_path / "v.jsonl"
+    said = vieval("score", samples_file, "--judge", path, "--out", place, code=1).err
     assert said == f"vieval: {path}: unknown key scael; did you mean scale?\n"
 
 

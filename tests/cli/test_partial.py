@@ -12,6 +12,7 @@ import sys
 import weakref
 from collections import Counter
 from pathlib import Path
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -19,6 +20,7 @@ import pytest
 from tests.builders import a_verdict_file, some_scores
 from tests.fake_server import FakeServer
 from tests.playing import scripted
+from tests.stored_results import read_lines, write_lines
 from tests.verdict_files import copied, runs_of
 from tests.work import until
 from vieval_plugin.cli import main
@@ -47,21 +49,15 @@ def samples(folder, count, name="s.jsonl"):
         }
         for n in range(count)
     ]
-    (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_lines(folder / name, rows)
     return folder / name
 
 
 def scoring(folder, server, *more):
-    flags = [
-        "--model",
-        "fake",
-        "--base-url",
-        server.base_url,
-        "--num-concurrent",
-        "8",
-        "--config",
-        folder / "o.yaml",
-    ]
+    flags = split(
+        f"--model fake --base-url {server.base_url} --num-concurrent 8 "
+        f"--config {folder}/o.yaml"
+    )
     return [
         *map(
             str,
@@ -92,7 +88,7 @@ def folder(tmp_path):
 
 
 def lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return read_lines(path)
 
 
 def killed(folder, server, count):
@@ -113,9 +109,7 @@ def killed(folder, server, count):
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(20_000, marks=pytest.mark.extras)])
-def test_a_run_that_kill_9_ended_goes_on_and_asks_nothing_twice(
-    folder, server, asked, vieval, count
-):
+def test_a_killed_run_asks_nothing_twice(folder, server, asked, vieval, count):
     samples(folder, count)
     partial = killed(folder, server, count * 6 // 10)
     assert not (folder / "v.jsonl").exists()
@@ -127,8 +121,7 @@ def test_a_run_that_kill_9_ended_goes_on_and_asks_nothing_twice(
     before = Counter(asked)
     said = vieval(*scoring(folder, server))
     assert re.search(
-        r"vieval: resuming with \d+ verdicts from an earlier run",
-        said.err,
+        r"vieval: resuming with \d+ verdicts from an earlier run", said.err
     )
     written = lines(folder / "v.jsonl")
     assert [row["uid"] for row in written] == [f"u{n}" for n in range(count)]
@@ -184,9 +177,7 @@ def test_a_signal_leaves_what_was_judged_and_says_where(folder, server, vieval):
         (["--num-concurrent", "2", "--timeout", "99"], None, ""),
     ],
 )
-def test_other_options_or_inputs_are_refused_in_a_line_that_says_what_differs(
-    folder, server, asked, vieval, flags, change, difference
-):
+def test_others_are_refused(folder, server, asked, vieval, flags, change, difference):
     path = samples(folder, 40)
     partial = killed(folder, server, 10)
     content, before = partial.read_bytes(), asked.total()
@@ -206,9 +197,7 @@ def test_other_options_or_inputs_are_refused_in_a_line_that_says_what_differs(
     assert (partial.read_bytes(), asked.total()) == (content, before)
 
 
-def test_what_reads_results_refuses_a_run_that_is_not_complete_unless_it_is_told_to(
-    folder, server, vieval
-):
+def test_an_incomplete_run_is_read_only_if_asked(folder, server, vieval):
     samples(folder, 40)
     partial = killed(folder, server, 20)
     commands = [
@@ -242,11 +231,9 @@ def test_a_file_of_verdicts_needs_what_stands_beside_it(folder, server, vieval):
         "alone.jsonl.run.json, which records the judges used, is missing from the same folder; copy it there"
         in vieval("rank", alone, code=1).err
     )
-    other = copied(
-        folder / "v.jsonl",
-        folder / "other.jsonl",
-        lambda text: text.replace('"run": "', '"run": "x'),
-    )
+    path = folder / "v.jsonl"
+    place = folder / "other.jsonl"
+    other = copied(path, place, lambda text: text.replace('"run": "', '"run": "x'))
     said = vieval("rank", other, code=1).err
     assert re.search(
         (
@@ -271,12 +258,9 @@ def test_a_file_that_lost_verdicts_says_how_many(folder, server, vieval):
     )
 
 
-def test_a_line_of_another_judge_than_its_runs_is_refused_by_each_command(
-    tmp_path, vieval
-):
-    verdicts = a_verdict_file(
-        tmp_path / "v.jsonl", aurora=some_scores(4), borealis=some_scores(4)
-    )
+def test_a_line_of_another_judge_than_its_runs_is_refused(tmp_path, vieval):
+    place = tmp_path / "v.jsonl"
+    verdicts = a_verdict_file(place, aurora=some_scores(4), borealis=some_scores(4))
     other = copied(
         verdicts,
         tmp_path / "w.jsonl",
@@ -295,14 +279,11 @@ def test_a_line_of_another_judge_than_its_runs_is_refused_by_each_command(
             "its judge is 'mine', but its run has 'viescore'"
             in vieval(*command, code=1).err
         ), command
-    assert {path.name for path in tmp_path.iterdir()} == {
-        f"{n}.jsonl{end}" for n in "vw" for end in ("", ".run.json")
-    }
+    found = {path.name for path in tmp_path.iterdir()}
+    assert found == {f"{n}.jsonl{end}" for n in "vw" for end in ("", ".run.json")}
 
 
-def test_options_and_costs_of_a_run_stand_once_beside_short_lines(
-    folder, server, vieval
-):
+def test_options_and_costs_stand_beside_the_lines(folder, server, vieval):
     samples(folder, 20)
     (folder / "o.yaml").write_text(f"store: {{path: {folder / 'replies.sqlite'}}}\n")
     said = vieval(*scoring(folder, server)).err
@@ -320,9 +301,8 @@ def test_options_and_costs_of_a_run_stand_once_beside_short_lines(
     assert of_run["provenance"]["options"]["backbones"]["judge"]["temperature"] == 0
     rows = (folder / "v.jsonl").read_text().splitlines()
     assert "options" not in rows[0]
-    assert {row["run"] for row in map(json.loads, rows)} == set(
-        runs_of(folder / "v.jsonl")
-    )
+    found = {row["run"] for row in map(json.loads, rows)}
+    assert found == (set(runs_of(folder / "v.jsonl")))
     assert sum(map(len, rows)) / len(rows) < 1000
     assert all(json.loads(row)["tokens"] for row in rows)
     vieval("report", folder / "v.jsonl", "--out", folder / "r")
@@ -350,10 +330,8 @@ def test_no_more_samples_are_in_memory_than_are_under_way(tmp_path, count):
         yield from ()
         return Verdict({"PQ": 1.0}, Status.OK)
 
-    source, by = (
-        SampleSource("s", rows, "f", total=count),
-        Provenance("scripted", (), ("PQ",)),
-    )
+    source = SampleSource("s", rows, "f", total=count)
+    by = Provenance("scripted", (), ("PQ",))
     with VerdictLog(
         tmp_path / "v.partial", Inputs("s", count, "f"), {run_hash(by): by}
     ) as log:

@@ -10,6 +10,7 @@ import itertools
 import json
 import re
 from html.parser import HTMLParser
+from shlex import split
 
 import numpy as np
 import PIL.Image
@@ -19,7 +20,7 @@ from markdown_it import MarkdownIt
 from tests.harmless import NAME, harmless_console
 from tests.local_site import answering
 from tests.report.pages import Page
-from tests.stored_results import result, write_results
+from tests.stored_results import result, write_lines, write_results
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.meta_evaluation.tables import Table, markdown
@@ -41,59 +42,28 @@ FORMULAS = (
 )
 
 
+BLOCKS = split("heading_open heading_close inline paragraph_open paragraph_close fence")
+TABLES = split("table thead tbody tr th td")
+WORDS = split("code_inline text softbreak text_special strong_open strong_close")
+WORDS += split("em_open em_close link_open link_close")
+
+
 def harmless_markdown(text):
     """What it renders to has our headings, and no link, image, code or tag."""
     harmless_console(text)
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
     inline = [child for token in tokens for child in token.children or []]
-    assert {token.type for token in tokens} <= {
-        *(
-            "heading_open",
-            "heading_close",
-            "inline",
-            "paragraph_open",
-            "paragraph_close",
-            "fence",
-        ),
-        *(
-            f"{part}_{end}"
-            for part in ("table", "thead", "tbody", "tr", "th", "td")
-            for end in ("open", "close")
-        ),
-    }
-    ours = (
-        "code_inline",
-        "text",
-        "softbreak",
-        "text_special",
-        "strong_open",
-        "strong_close",
-        "em_open",
-        "em_close",
-    )
-    assert {child.type for child in inline} <= {*ours, "link_open", "link_close"}
+    cells = (f"{part}_{end}" for part in TABLES for end in ("open", "close"))
+    assert {token.type for token in tokens} <= {*BLOCKS, *cells}
+    assert {child.type for child in inline} <= {*WORDS}
     said = [child.content for child in inline if child.type == "code_inline"]
     assert not [content for content in said if "code" in content]
-    assert not [
-        child
-        for child in inline
-        if child.type == "link_open" and "evil" in str(child.attrs)
-    ]
-    titles = [
-        after.content
-        for token, after in itertools.pairwise(tokens)
-        if token.type == "heading_open"
-    ]
+    links = [str(child.attrs) for child in inline if child.type == "link_open"]
+    assert not [attributes for attributes in links if "evil" in attributes]
+    pairs = itertools.pairwise(tokens)
+    titles = [after.content for one, after in pairs if one.type == "heading_open"]
     assert not [title for title in titles if title.startswith("Heading")]
-    widths = [
-        len(re.findall(r"(?<!\\)\|", line))
-        for line in text.splitlines()
-        if line.startswith("|")
-    ]
-    for table in "".join(f"{width} " if width else "\n" for width in widths).split(
-        "\n"
-    ):
-        assert table
+    assert re.search(r"^\|", text, re.MULTILINE)
     return tokens
 
 
@@ -122,30 +92,15 @@ class Tags(HTMLParser):
         assert all("evil" not in (value or "") for _, value in attrs)
 
 
+TAGS = split("html head link body main p meta title style details summary span pre")
+TAGS += split("h1 img em")
+
+
 def harmless_html(text):
     harmless_console(text)
     seen = Tags()
     seen.feed(text)
-    assert seen.names <= {
-        *(
-            "html",
-            "head",
-            "link",
-            "body",
-            "main",
-            "p",
-            "meta",
-            "title",
-            "style",
-            "details",
-            "summary",
-            "span",
-            "pre",
-            "h1",
-            "img",
-            "em",
-        )
-    }
+    assert seen.names <= {*TAGS}
     assert not [name for _, name in seen.attributes if name.startswith("on")]
     return seen
 
@@ -162,12 +117,8 @@ def harmless_json(text):
 
 
 def scored(asked):
-    wanted = (
-        json.loads(asked)
-        .get("response_format", {})
-        .get("json_schema", {})
-        .get("schema", {})
-    )
+    form = json.loads(asked).get("response_format", {})
+    wanted = form.get("json_schema", {}).get("schema", {})
     if "probe" in wanted.get("properties", {}):
         return json.dumps({"probe": "vieval"})
     count = wanted["properties"]["score"]["minItems"] if wanted else 1
@@ -177,22 +128,11 @@ def scored(asked):
 def hostile(path, body, _):
     """Answers by what a prompt asks for."""
     asked = body.decode()
-    way = next(
-        (
-            way
-            for way in ("refuse", "decline", "error", "prose")
-            if f"way {way}" in asked
-        ),
-        "score",
-    )
+    ways = ("refuse", "decline", "error", "prose")
+    way = next((way for way in ways if f"way {way}" in asked), "score")
     if way == "error":
-        return (
-            400,
-            {},
-            json.dumps(
-                {"error": {"message": PAYLOAD, "type": PAYLOAD, "code": PAYLOAD}}
-            ).encode(),
-        )
+        error = {"message": PAYLOAD, "type": PAYLOAD, "code": PAYLOAD}
+        return 400, {}, json.dumps({"error": error}).encode()
     message = {
         "score": {"content": scored(asked)},
         "refuse": {"content": None, "refusal": PAYLOAD},
@@ -200,13 +140,8 @@ def hostile(path, body, _):
         "prose": {"content": PAYLOAD},
     }[way]
     choice = {"message": {"role": "assistant", **message}, "finish_reason": "stop"}
-    return (
-        200,
-        {},
-        json.dumps(
-            {"choices": [choice], "usage": {"prompt_tokens": 1}, "model": PAYLOAD}
-        ).encode(),
-    )
+    reply = {"choices": [choice], "usage": {"prompt_tokens": 1}, "model": PAYLOAD}
+    return 200, {}, json.dumps(reply).encode()
 
 
 @pytest.fixture(scope="module")
@@ -231,33 +166,20 @@ def ran(folder, address, capsys):
     picture = f"{NAME}.png".replace("/", "-")
     PIL.Image.effect_noise((32, 32), 60).save(folder / picture)
     (folder / "broken\x1b.png").write_bytes(b"no image \x1b[31m")
-    sample = {"kind": "tig", "images": {"output": picture}}
+
+    def row(uid, image=picture, prompt="x", **cells):
+        texts, images = {"prompt": prompt}, {"output": image}
+        return {"uid": uid, "kind": "tig", "images": images, "texts": texts, **cells}
+
     rows = [
-        {
-            "uid": f"{way} {PAYLOAD}",
-            "image_model": PAYLOAD,
-            "texts": {"prompt": f"way {way} {PAYLOAD}"},
-            **sample,
-        }
+        row(f"{way} {PAYLOAD}", prompt=f"way {way} {PAYLOAD}", image_model=PAYLOAD)
         for way in ("score", "refuse", "decline", "error", "prose")
     ]
-    rows += [
-        {"uid": "kind", "texts": {"prompt": "x"}, **sample, "kind": PAYLOAD},
-        {"uid": "key", PAYLOAD: 1},
-        {"uid": "absent", "kind": "tig", "images": {"output": PAYLOAD}},
-        {"uid": "address", "kind": "tig", "images": {"output": f"http://x/{PAYLOAD}"}},
-        {
-            "uid": "broken",
-            "kind": "tig",
-            "images": {"output": "broken\x1b.png"},
-            "texts": {"prompt": "x"},
-        },
-    ]
-    rows += [
-        {"uid": f"{n}", "image_model": model, "texts": {"prompt": "x"}, **sample}
-        for n, model in enumerate(FORMULAS)
-    ]
-    (folder / "s.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    rows += [row("kind", kind=PAYLOAD), {"uid": "key", PAYLOAD: 1}]
+    rows += [row("absent", PAYLOAD), row("address", f"http://x/{PAYLOAD}")]
+    rows += [row("broken", "broken\x1b.png")]
+    rows += [row(f"{n}", image_model=model) for n, model in enumerate(FORMULAS)]
+    write_lines(folder / "s.jsonl", rows)
     command = ["score", str(folder / "s.jsonl"), "--out", str(folder / "v.jsonl")]
     assert main([*command, "--model", NAME, "--base-url", address]) == 1
     return folder, capsys.readouterr()
@@ -276,13 +198,7 @@ def test_score_and_show_say_nothing_that_steers(ran, capsys):
         json.loads(line)["status"]
         for line in (folder / "v.jsonl").read_text().splitlines()
     ]
-    assert statuses[:5] == [
-        "ok",
-        "refusal",
-        "parse_failure",
-        "api_error",
-        "parse_failure",
-    ]
+    assert statuses[:5] == split("ok refusal parse_failure api_error parse_failure")
     harmless_json((folder / "v.jsonl").read_text())
     for number, status in enumerate(statuses):
         uid = json.loads((folder / "v.jsonl").read_text().splitlines()[number])["uid"]
@@ -302,62 +218,51 @@ def test_pages_show_words_as_words(ran, capsys):
     harmless_console(capsys.readouterr().out)
 
 
+#: What goes wrong with hostile words; names in capitals stand for them and for paths.
+WRONG = """
+show RESULTS PAYLOAD
+show RESULTS SAMPLE --judge PAYLOAD
+show PAYLOAD x
+report RESULTS --out REPORT
+report PAYLOAD --out REPORT
+export viescore RESULTS --out EXPORT
+export PAYLOAD RESULTS --out EXPORT
+export PAYLOAD RESULTS --out NOWHERE
+score PAYLOAD --out RESULTS
+score SAMPLES --out FOLDER --model x --base-url ADDRESS
+score SAMPLES --out RESULTS --judge PAYLOAD
+score SAMPLES --out RESULTS --setting PAYLOAD
+score SAMPLES --strict --out RESULTS --model x --base-url ADDRESS
+prepare PAYLOAD
+prompts import viescore PAYLOAD --to PACKS
+config --of RESULTS
+cache info
+cache export
+tasks
+doctor
+"""
+
+
+def require_harmless(command, capsys):
+    """Run a command that may fail; what it says steers nothing."""
+    main(command)
+    said = capsys.readouterr()
+    harmless_console(said.out)
+    harmless_console(without_bar(said.err))
+    assert "unforeseen" not in said.err, (command, said.err)
+    return said
+
+
 def test_errors_and_lists_say_nothing_that_steers(ran, capsys, address):
     folder, _ = ran
-    results = str(folder / "v.jsonl")
-    for command in (
-        ["show", results, PAYLOAD],
-        ["show", results, f"score {PAYLOAD}", "--judge", PAYLOAD],
-        ["show", PAYLOAD, "x"],
-        ["report", results, "--out", str(folder / "report")],
-        ["report", PAYLOAD, "--out", str(folder / "report")],
-        ["export", "viescore", results, "--out", str(folder / "x")],
-        ["export", PAYLOAD, results, "--out", str(folder / "x")],
-        [
-            "export",
-            PAYLOAD,
-            results,
-            "--out",
-            str(folder / "nowhere\x1b" / "v.jsonl" / "x"),
-        ],
-        ["score", PAYLOAD, "--out", results],
-        [
-            "score",
-            str(folder / "s.jsonl"),
-            "--out",
-            str(folder),
-            "--model",
-            "x",
-            "--base-url",
-            address,
-        ],
-        ["score", str(folder / "s.jsonl"), "--out", results, "--judge", PAYLOAD],
-        ["score", str(folder / "s.jsonl"), "--out", results, "--setting", PAYLOAD],
-        [
-            "score",
-            str(folder / "s.jsonl"),
-            "--strict",
-            "--out",
-            results,
-            "--model",
-            "x",
-            "--base-url",
-            address,
-        ],
-        ["prepare", PAYLOAD],
-        ["prompts", "import", "viescore", PAYLOAD, "--to", str(folder / "packs")],
-        ["config", "--of", results],
-        ["cache", "info"],
-        ["cache", "export"],
-        ["tasks"],
-        ["doctor"],
-    ):
-        main(command)
-        said = capsys.readouterr()
-        assert said.out + said.err, command
-        harmless_console(said.out)
-        harmless_console(without_bar(said.err))
-        assert "unforeseen" not in said.err, command
+    names = {"RESULTS": "v.jsonl", "SAMPLES": "s.jsonl", "REPORT": "report"}
+    names |= {"EXPORT": "x", "PACKS": "packs", "NOWHERE": "nowhere\x1b/v.jsonl/x"}
+    words = {name: str(folder / path) for name, path in names.items()}
+    words |= {"PAYLOAD": PAYLOAD, "SAMPLE": f"score {PAYLOAD}", "ADDRESS": address}
+    words["FOLDER"] = str(folder)
+    for line in WRONG.strip().splitlines():
+        said = require_harmless([words.get(w, w) for w in line.split()], capsys)
+        assert said.out + said.err, line
 
 
 @pytest.mark.parametrize(
@@ -387,26 +292,16 @@ def results(folder):
         model = (PAYLOAD, *FORMULAS)[number % 8]
         identity = SampleId("vieval_demo", "tie", model, f"{number // 8} {PAYLOAD}")
         ratings = {"SC": tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))}
-        sample = Sample(
-            identity,
-            {},
-            ratings=ratings,
-            tags=(PAYLOAD,),
-            group=PAYLOAD + str(number // 8),
-        )
+        group = PAYLOAD + str(number // 8)
+        sample = Sample(identity, {}, ratings=ratings, tags=(PAYLOAD,), group=group)
         status = Status.OK if number % 5 else Status.REFUSAL
         trace = (Step((PAYLOAD, "x"), status, (7.0,), PAYLOAD, PAYLOAD),)
         scores = {"SC": float(rng.random())} if number % 5 else {}
         verdict = Verdict(scores, status, PAYLOAD, trace, findings=(PAYLOAD, *FORMULAS))
         for judge in (PAYLOAD, *FORMULAS[:2]):
+            options = {PAYLOAD: PAYLOAD}
             source = Provenance(
-                "mine",
-                (PAYLOAD,),
-                ("SC",),
-                judge,
-                PAYLOAD,
-                PAYLOAD,
-                options={PAYLOAD: PAYLOAD},
+                "mine", (PAYLOAD,), ("SC",), judge, PAYLOAD, PAYLOAD, options=options
             )
             rows.append(result(sample, verdict, source))
     return write_results(folder / "run", rows)
@@ -430,16 +325,15 @@ def test_a_report_holds_nothing_that_steers_links_or_computes(results, folder, c
         file.write(EXPECTED)
         csv.writer(file).writerow(row)
     out = folder / "report"
-    main(
-        [
-            "report",
-            str(results),
-            "--out",
-            str(out),
-            "--expect",
-            str(folder / "expected.csv"),
-        ]
-    )
+    command = [
+        "report",
+        str(results),
+        "--out",
+        str(out),
+        "--expect",
+        str(folder / "expected.csv"),
+    ]
+    main(command)
     said = capsys.readouterr()
     harmless_console(said.out)
     harmless_console(said.err)
@@ -474,25 +368,18 @@ def test_a_report_holds_nothing_that_steers_links_or_computes(results, folder, c
 
 
 def test_options_and_traces_of_results_are_shown_harmlessly(results, folder, capsys):
-    record = f"{FORMULAS[0]}/0 {PAYLOAD}"
+    record, compared = f"{FORMULAS[0]}/0 {PAYLOAD}", folder / "compared"
     for command in (
-        ["config", "--of", str(results)],
-        ["show", str(results), record],
-        ["show", str(results), "nothing"],
-        ["show", str(results), record, "--html", str(folder / "p.html")],
-        ["report", str(results), "--out", str(folder / "r"), "--traces"],
-        ["compare", str(results), "--draws", "20", "--out", str(folder / "compared")],
-        ["export", "mine", str(results), "--out", str(folder / "t.jsonl")],
+        ["config", "--of", results],
+        ["show", results, record],
+        ["show", results, "nothing"],
+        ["show", results, record, "--html", folder / "p.html"],
+        ["report", results, "--out", folder / "r", "--traces"],
+        ["compare", results, "--draws", "20", "--out", compared],
+        ["export", "mine", results, "--out", folder / "t.jsonl"],
     ):
-        main(command)
-        said = capsys.readouterr()
-        harmless_console(said.out)
-        harmless_console(without_bar(said.err))
-        assert "unforeseen" not in said.err, (command, said.err)
-    assert [
-        harmless_csv(folder / "compared" / name)
-        for name in ("numbers.csv", "pairs.csv")
-    ]
+        require_harmless([*map(str, command)], capsys)
+    assert [harmless_csv(compared / name) for name in ("numbers.csv", "pairs.csv")]
 
 
 def test_a_row_that_is_no_result_is_quoted_harmlessly(results, folder, vieval):

@@ -25,9 +25,7 @@ HOSTS = [
 @pytest.mark.parametrize(
     ("name", "given"), [("imagenhub", HOSTS), ("genai_bench_tiger", []), ("mmrb2", [])]
 )
-def test_two_lines_say_what_to_fetch_elsewhere_and_where_to_put_it(
-    tmp_path, vieval, name, given
-):
+def test_two_lines_say_what_to_fetch_and_where(tmp_path, vieval, name, given):
     first, why, what = vieval(
         "prepare", name, "--root", tmp_path, *given, code=1
     ).out.splitlines()

@@ -4,12 +4,13 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from shlex import split
 
 import PIL.Image
 import pytest
 
 from tests.refusals import refusal
-from tests.stored_results import csv_rows
+from tests.stored_results import csv_rows, read_lines
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.benchmarks.loading.prompt_export import export_prompts
 from vieval_plugin.cli import main
@@ -22,17 +23,14 @@ pytest.importorskip("skimage", reason="the drawn benchmark needs scikit-image")
 
 
 def test_prompts_go_out_and_images_come_back(tmp_path, capsys):
-    assert (
-        main(["prompts", "export", "vieval_demo/tie", "--out", str(tmp_path / "out")])
-        == 0
-    )
-    folder = tmp_path / "out" / "tie"
+    mine = tmp_path / "mine"
+    out = tmp_path / "out"
+    assert main(["prompts", "export", "vieval_demo/tie", "--out", str(out)]) == 0
+    folder = out / "tie"
     said = capsys.readouterr().out
     assert f"{folder / 'prompts.jsonl'}: 16 prompts" in said
     assert said.rstrip().endswith(f"vieval score {folder}")
-    rows = [
-        json.loads(line) for line in (folder / "prompts.jsonl").read_text().splitlines()
-    ]
+    rows = read_lines(folder / "prompts.jsonl")
     assert {tuple(row["images"]) for row in rows} == {("source",)}
     assert all(
         row["texts"]["instruction"] and (folder / row["images"]["source"]).is_file()
@@ -41,23 +39,12 @@ def test_prompts_go_out_and_images_come_back(tmp_path, capsys):
     expected = csv_rows(folder / "expected.csv")
     assert [row["uid"] for row in expected] == [row["uid"] for row in rows]
 
-    draw(tmp_path / "mine", [row["file"] for row in expected])
-    score = [
-        "score",
-        str(tmp_path / "mine"),
-        "--prompts",
-        str(folder / "prompts.jsonl"),
-        "--judge",
-        "ssim",
-    ]
+    draw(mine, [row["file"] for row in expected])
+    score = split(f"score {mine} --prompts {folder}/prompts.jsonl --judge ssim")
     assert main([*score, "--out", str(tmp_path / "verdicts.jsonl")]) == 0
-    verdicts = [
-        json.loads(line)
-        for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()
-    ]
-    assert [(verdict["uid"], verdict["status"]) for verdict in verdicts] == [
-        (row["uid"], "ok") for row in rows
-    ]
+    verdicts = read_lines(tmp_path / "verdicts.jsonl")
+    found = [(verdict["uid"], verdict["status"]) for verdict in verdicts]
+    assert found == [(row["uid"], "ok") for row in rows]
 
 
 def exported(tmp_path, benchmark):
@@ -72,25 +59,20 @@ def draw(folder, names):
 
 
 @pytest.mark.parametrize("place", ["out", "out/tie", "out/tie/mine"])
-def test_images_beside_the_prompts_are_scored_with_no_other_flag(tmp_path, place):
+def test_images_beside_the_prompts_need_no_other_flag(tmp_path, place, vieval):
     """The images of conditions, which lie there as well, are nobody's output."""
+    tie = tmp_path / "out" / "tie"
     expected = exported(tmp_path, "vieval_demo/tie")
-    draw(tmp_path / "out" / "tie" / "mine", [row["file"] for row in expected])
+    draw(tie / "mine", [row["file"] for row in expected])
     score = [
         "score",
         str(tmp_path / place),
-        "--judge",
-        "ssim",
-        "--out",
-        str(tmp_path / "verdicts.jsonl"),
+        *split(f"--judge ssim --out {tmp_path}/verdicts.jsonl"),
     ]
     if place == "out/tie/mine":
-        score += ["--prompts", str(tmp_path / "out" / "tie" / "prompts.jsonl")]
-    assert main(score) == 0
-    verdicts = [
-        json.loads(line)
-        for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()
-    ]
+        score += ["--prompts", str(tie / "prompts.jsonl")]
+    vieval(*score)
+    verdicts = read_lines(tmp_path / "verdicts.jsonl")
     assert [
         (verdict["image_model"], verdict["uid"], verdict["status"])
         for verdict in verdicts
@@ -107,26 +89,15 @@ def test_the_images_answer_the_task_that_generates_too(tmp_path):
             json.loads(made.answer(ImageRequest(sample, "", 1, 0)))
             for sample in conditions
         ]
-        assert [Path(answer["images"][0]).name for answer in answers] == [
-            row["file"] for row in expected
-        ]
+        found = [Path(answer["images"][0]).name for answer in answers]
+        assert found == [row["file"] for row in expected]
 
 
 def test_where_no_name_matches_both_sides_are_shown(tmp_path, vieval):
+    tie = tmp_path / "out" / "tie"
     expected = [row["file"] for row in exported(tmp_path, "vieval_demo/tie")]
-    draw(
-        tmp_path / "out" / "tie" / "mine",
-        [f"image{number}.png" for number in range(12)],
-    )
-    said = vieval(
-        "score",
-        tmp_path / "out" / "tie",
-        "--judge",
-        "ssim",
-        "--out",
-        tmp_path / "v.jsonl",
-        code=1,
-    ).err
+    draw(tie / "mine", [f"image{number}.png" for number in range(12)])
+    said = vieval(f"score {tie} --judge ssim --out {tmp_path}/v.jsonl", code=1).err
     assert "cannot match 12 images (image0.png, image1.png, image2.png, ...)" in said
     assert f"no image is named after a uid, such as {', '.join(expected[:3])}" in said
 
@@ -140,6 +111,7 @@ def test_a_benchmark_of_contests_exports_the_conditions_of_each_once(tmp_path):
 
 
 def test_a_uid_that_is_no_file_name_has_one_all_the_same(tmp_path):
+    out = tmp_path / "out"
     uids = ["set/1", "set/2", "..", "a" * 300, "1.png", 'x: "y"?', "1"]
     samples = [
         Sample(SampleId("b", "tig", "m", uid), {}, {"prompt": "x"}) for uid in uids
@@ -147,17 +119,14 @@ def test_a_uid_that_is_no_file_name_has_one_all_the_same(tmp_path):
     benchmark = replace(
         registry.benchmark("vieval_demo"), load=lambda root, part: samples
     )
-    assert export_prompts(benchmark, "tig", tmp_path, tmp_path / "out") == len(uids)
-    files = {
-        row["uid"]: row["file"] for row in csv_rows(tmp_path / "out" / "expected.csv")
-    }
+    assert export_prompts(benchmark, "tig", tmp_path, out) == len(uids)
+    files = {row["uid"]: row["file"] for row in csv_rows(out / "expected.csv")}
     assert files["1.png"] == "1.png"
     del files["1"]  # which would be called as that
-    draw(tmp_path / "out" / "mine", files.values())
-    rows = {row.sample.id.uid: row for row in read_named([str(tmp_path / "out")])}
-    assert {
-        uid: rows[uid].sample.images["output"].source.name for uid in files
-    } == files
+    draw(out / "mine", files.values())
+    rows = {row.sample.id.uid: row for row in read_named([str(out)])}
+    found = {uid: rows[uid].sample.images["output"].source.name for uid in files}
+    assert found == files
 
 
 def test_prompts_that_the_data_lacks_are_one_line(tmp_path, capsys):

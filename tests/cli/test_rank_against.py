@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from shlex import split
 from xml.etree import ElementTree
 
 import PIL.Image
@@ -23,16 +24,7 @@ from vieval_plugin.text.errors import ExitCode
 
 N, ROOT = 80, Path(__file__).parents[2]
 KEY = "sk-of-the-generator"
-OUTPUTS = [
-    "--summary",
-    "s.md",
-    "--junit",
-    "j.xml",
-    "--json",
-    "all.json",
-    "--html",
-    "page.html",
-]
+OUTPUTS = split("--summary s.md --junit j.xml --json all.json --html page.html")
 GATE = ["--prompts", "prompts.csv", "--against", "last.jsonl", "--margin", "0.1"]
 
 
@@ -62,12 +54,7 @@ def judge(tmp_path, monkeypatch, vieval):
     prompts(Path(), N)
     with FakeServer(reply=by_brightness()) as server:
         vieval(
-            "score",
-            build("last"),
-            "--prompts",
-            "prompts.csv",
-            "--out",
-            "last.jsonl",
+            f"score {build('last')} --prompts prompts.csv --out last.jsonl",
             *named(server),
         )
         yield server
@@ -90,9 +77,7 @@ def result():
         (-0.03, 0.05, 0.05, 4, "new is worse than last, but perhaps"),
     ],
 )
-def test_a_build_is_gated_by_the_verdicts_of_the_last(
-    judge, monkeypatch, vieval, shift, spread, margin, code, said
-):
+def test_a_build_gate(judge, monkeypatch, vieval, shift, spread, margin, code, said):
     for picture in Path("last").iterdir():
         picture.unlink()  # which the gate needs not
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "step.md")
@@ -114,21 +99,16 @@ def test_a_build_is_gated_by_the_verdicts_of_the_last(
     suites, document, summary = result()
     assert summary.startswith(f"## {verdict}: {title}\n\nThe mean O of new is ")
     assert Path("step.md").read_text() == f"{summary}\n"
-    assert (document["exit_code"], document["outcome"]) == (
-        code,
-        ExitCode(code).name.lower(),
-    )
+    assert document["exit_code"] == code
+    assert document["outcome"] == ExitCode(code).name.lower()
     assert document["answers"][0]["title"] == title
     assert {row["system"] for row in document["numbers"]} >= {"new", "last"}
     [against] = document["against"]
-    assert (document["margin"], against["reference"], against["failures"]) == (
-        margin,
-        "last",
-        {"new": 0, "last": 0},
-    )
-    assert ("Positive control: with 20 degraded images, O is " in shown.out) == (
-        code == 0
-    )
+    assert document["margin"] == margin
+    assert against["reference"] == "last"
+    assert against["failures"] == {"new": 0, "last": 0}
+    printed = "Positive control: with 20 degraded images, O is " in shown.out
+    assert printed == (code == 0)
     pattern = r"is ([\d.]+) \w+ .*than that of last on (\d+) prompts.*: at most ([\d.]+) lower"
     numbers = re.search(pattern, lines[1]).groups()
     expected = [abs(against["scored"][name]) for name in ("difference", "n", "low")]
@@ -177,9 +157,8 @@ def test_the_prompts_that_failed_are_named_before_those_that_fell(judge, vieval)
     )
     assert document["against"][0]["failures"] == {"new": 16, "last": 0}
     failed = list(itertools.takewhile(lambda fall: fall["status"], document["falls"]))
-    assert {(fall["score"], fall["difference"], fall["status"]) for fall in failed} == {
-        (None, None, "no_image")
-    }
+    found = {(fall["score"], fall["difference"], fall["status"]) for fall in failed}
+    assert found == {(None, None, "no_image")}
     assert {fall["prompt"].removeprefix("tig/") for fall in failed} <= set(lost)
     assert len(failed) == 10
     assert 0 < len(document["falls"]) - len(failed) <= 10
@@ -187,9 +166,7 @@ def test_the_prompts_that_failed_are_named_before_those_that_fell(judge, vieval)
     assert "; no_image; " in suites.find(".//failure").text
 
 
-def test_the_very_same_build_passes_without_a_judge_and_verdicts_stand_for_images(
-    judge, vieval
-):
+def test_identical_builds_need_no_judge_and_verdicts_stand_for_images(judge, vieval):
     asked = judge.stats()["requests"]
     shown = vieval(
         "rank", build("new"), *GATE, *OUTPUTS[:-2], *named(judge)
@@ -199,21 +176,14 @@ def test_the_very_same_build_passes_without_a_judge_and_verdicts_stand_for_image
     assert judge.stats()["requests"] == asked
     assert result()[0].get("failures") == "0"
     vieval(
-        "score",
-        build("bad", -0.3),
-        "--prompts",
-        "prompts.csv",
-        "--out",
-        "bad.jsonl",
+        f"score {build('bad', -0.3)} --prompts prompts.csv --out bad.jsonl",
         *named(judge),
     )
     shown = vieval("rank", "bad.jsonl", *GATE[2:], code=3).out.splitlines()
     assert "bad is worse than last" in shown[0]
 
 
-def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_judged(
-    judge, vieval
-):
+def test_a_baseline_that_does_not_fit_is_refused_first(judge, vieval):
     """By its judge, wording, sampling and prompts, with images at hand and with images that a
     server is to make.
     """
@@ -221,13 +191,7 @@ def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_
     Path("reworded.csv").write_text(rows.replace("grey square 7\n", "red square 7\n"))
     Path("longer.csv").write_text(rows + "p80,a grey square 80\n")
     vieval(
-        "score",
-        build("new", 0.02),
-        "last",
-        "--prompts",
-        "prompts.csv",
-        "--out",
-        "two.jsonl",
+        f"score {build('new', 0.02)} last --prompts prompts.csv --out two.jsonl",
         *named(judge),
     )
     Path("other.jsonl").write_text(Path("last.jsonl").read_text())
@@ -241,18 +205,12 @@ def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_
             "'p7' has prompt 'a grey square 7' and 'a red square 7'; make a new baseline",
         ),
         (["--prompts", "longer.csv"], "1 prompts are new (first: 'p80')"),
-        (
-            ["--judge", "sharpness"],
-            "judged with judge viescore, now sharpness",
-        ),
+        (["--judge", "sharpness"], "judged with judge viescore, now sharpness"),
         (
             ["--temperature", "0.7"],
             "judged with backbones.judge.temperature 0.0, now 0.7",
         ),
-        (
-            ["--model", "other-model"],
-            "judged with backbone fake, now other-model",
-        ),
+        (["--model", "other-model"], "judged with backbone fake, now other-model"),
         (
             ["--against", "other.jsonl"],
             f"judged with pack viescore/v1 {'0' * len(digest)}, now viescore/v1",
@@ -300,12 +258,7 @@ def test_an_edit_of_another_source_is_another_prompt(judge, vieval):
         "score", "last", "--prompts", "edits.csv", "--out", "edits.jsonl", *named(judge)
     )
     flags = [
-        "--prompts",
-        "edits.csv",
-        "--against",
-        "edits.jsonl",
-        "--margin",
-        "0.1",
+        *split("--prompts edits.csv --against edits.jsonl --margin 0.1"),
         *named(judge),
     ]
     assert (
@@ -326,9 +279,8 @@ def asked_by(way, server, monkeypatch):
         monkeypatch.setenv("VIEVAL_BASE_URL", server.base_url)
     elif way == "options":
         backbone = f"{{judge: {{model: fake, base_url: {server.base_url}}}}}"
-        Path("today.yaml").write_text(
-            f"statistics: {{draws: 100}}\nbackbones: {backbone}"
-        )
+        text = f"statistics: {{draws: 100}}\nbackbones: {backbone}"
+        Path("today.yaml").write_text(text)
         monkeypatch.setenv("VIEVAL_CONFIG", "today.yaml")
     return named(server) if way == "flags" else []
 
@@ -341,14 +293,7 @@ def test_a_drifted_judge_says_nothing_of_images(judge, monkeypatch, vieval, way)
         FakeServer(reply=noisy(2, shift=2)) as today,
     ):
         vieval(
-            "anchor",
-            "make",
-            "last.jsonl",
-            "--n",
-            60,
-            "--out",
-            "anchor.jsonl",
-            "--copy-images",
+            "anchor make last.jsonl --n 60 --out anchor.jsonl --copy-images",
             *named(recorded),
         )
         Path("page.html").write_text("of an earlier build")
@@ -380,14 +325,7 @@ def test_a_drifted_judge_says_nothing_of_images(judge, monkeypatch, vieval, way)
 def test_an_unchanged_judge_judges_both_sides_of_an_anchor(judge, vieval):
     with FakeServer(reply=noisy(1)) as server:
         vieval(
-            "anchor",
-            "make",
-            "last.jsonl",
-            "--n",
-            60,
-            "--out",
-            "anchor.jsonl",
-            "--copy-images",
+            "anchor make last.jsonl --n 60 --out anchor.jsonl --copy-images",
             *named(server),
         )
     gate = [build("new", -0.3), *GATE, "--against", "anchor.jsonl"]
@@ -415,22 +353,15 @@ def refusal(path, body):
 def test_images_are_made_by_a_server_with_a_seed_a_prompt(judge, monkeypatch, vieval):
     monkeypatch.setenv("VIEVAL_GENERATOR_API_KEY", KEY)
     with FakeImageServer() as generator:
-        flags = [
-            "--generator-url",
-            generator.base_url,
-            "--generator-model",
-            "org/model",
-            "--prompts",
-            "prompts.csv",
-        ]
+        flags = split(
+            f"--generator-url {generator.base_url} --generator-model org/model "
+            "--prompts prompts.csv"
+        )
         shown = vieval(
             "rank",
             "night",
             *flags,
-            "--seed",
-            100,
-            "--out",
-            "night.jsonl",
+            *split("--seed 100 --out night.jsonl"),
             *named(judge),
         )
         gate = ["--against", "night.jsonl", "--margin", "0.1", *named(judge)]
@@ -446,9 +377,8 @@ def test_images_are_made_by_a_server_with_a_seed_a_prompt(judge, monkeypatch, vi
     assert sorted(body["seed"] for body in bodies[:N]) == list(range(100, 100 + N))
     assert {body["model"] for body in bodies} == {"org/model"}
     assert f"org/model generated {N} of {N} images in night (seed 100)" in shown.err
-    assert {path.name for path in Path("night").iterdir()} == {
-        f"p{n}.png" for n in range(N)
-    }
+    found = {path.name for path in Path("night").iterdir()}
+    assert found == {f"p{n}.png" for n in range(N)}
     for file in ("night.jsonl", "night.jsonl.run.json"):
         assert KEY not in Path(file).read_text()
 
@@ -464,15 +394,10 @@ def test_a_server_that_fails_makes_no_gate_and_goes_on_where_it_stopped(judge, v
         )
 
     with FakeImageServer(answer=answer) as generator:
-        flags = [
-            "night",
-            "--generator-url",
-            generator.base_url,
-            "--generator-model",
-            "m",
-            "--prompts",
-            "prompts.csv",
-        ]
+        flags = split(
+            f"night --generator-url {generator.base_url} --generator-model m "
+            "--prompts prompts.csv"
+        )
         line = vieval("rank", *flags, *named(judge), code=1).err.splitlines()[-1]
         assert line.startswith(f"vieval: m: 1 of {N} images were not generated (")
         broken.clear()
@@ -482,9 +407,7 @@ def test_a_server_that_fails_makes_no_gate_and_goes_on_where_it_stopped(judge, v
     assert f"{N - 1} images in night are from an interrupted run" in said
 
 
-def test_a_run_that_is_killed_while_it_judges_leaves_no_result_and_goes_on_from_there(
-    judge, vieval
-):
+def test_a_killed_run_leaves_no_result_and_resumes(judge, vieval):
     Path("j.xml").write_text("of an earlier build")
     answered = []
 
@@ -495,27 +418,19 @@ def test_a_run_that_is_killed_while_it_judges_leaves_no_result_and_goes_on_from_
 
     with FakeImageServer() as generator:
         arguments = ["rank", "night", *GATE, *OUTPUTS]
-        arguments += [
-            "--generator-url",
-            generator.base_url,
-            "--generator-model",
-            "m",
-            "--margin",
-            "0.4",
-        ]
+        arguments += split(
+            f"--generator-url {generator.base_url} --generator-model m --margin 0.4"
+        )
         with FakeServer(reply=slowly) as server:
             command = [
-                sys.executable,
-                "-m",
-                "vieval_plugin",
+                *split(f"{sys.executable} -m vieval_plugin"),
                 *arguments,
                 *named(server),
                 "--num-concurrent",
                 "1",
             ]
-            running = subprocess.Popen(
-                command, env={**os.environ, "PYTHONPATH": str(ROOT)}
-            )
+            env = {**os.environ, "PYTHONPATH": str(ROOT)}
+            running = subprocess.Popen(command, env=env)
             while len(answered) < 5:
                 time.sleep(0.05)
             running.terminate()

@@ -3,8 +3,8 @@ the gate.
 """
 
 import csv
-import json
 import re
+from shlex import split
 
 import numpy as np
 import PIL.Image
@@ -12,6 +12,7 @@ import pytest
 
 from tests.brightness import by_brightness, images, prompts, rough
 from tests.fake_server import FakeServer, named
+from tests.stored_results import read_lines
 from vieval_plugin.cli import main
 
 
@@ -27,24 +28,13 @@ def rank(capsys, server, *arguments, code=0):
     return said.out.splitlines(), said.err
 
 
-def test_a_gate_that_cannot_decide_is_refused_before_anything_is_judged(
-    tmp_path, vieval
-):
-    mine, theirs = (
-        images(tmp_path, "mine", rough(0.5, 1), 3),
-        images(tmp_path, "theirs", rough(0.5, 2), 3),
-    )
+def test_a_gate_that_cannot_decide_is_refused_first(tmp_path, vieval):
+    mine = images(tmp_path, "mine", rough(0.5, 1), 3)
+    theirs = images(tmp_path, "theirs", rough(0.5, 2), 3)
     out = tmp_path / "v.jsonl"
-    given = [
-        "--prompts",
-        prompts(tmp_path, 3),
-        "--judge",
-        "sharpness",
-        "--margin",
-        "0.1",
-        "--out",
-        out,
-    ]
+    given = split(
+        f"--prompts {prompts(tmp_path, 3)} --judge sharpness --margin 0.1 --out {out}"
+    )
     assert vieval("rank", mine, *given, code=1).err.splitlines() == [
         (
             "vieval: --margin requires another generator to compare mine with; pass the folder of "
@@ -65,20 +55,12 @@ def test_a_gate_that_cannot_decide_is_refused_before_anything_is_judged(
 
 
 def test_judges_that_cannot_run_do_not_take_the_others_along(tmp_path, vieval):
-    mine, theirs = (
-        images(tmp_path, "mine", rough(0.6, 1), 8),
-        images(tmp_path, "theirs", rough(0.5, 2), 8),
+    mine = images(tmp_path, "mine", rough(0.6, 1), 8)
+    theirs = images(tmp_path, "theirs", rough(0.5, 2), 8)
+    given = split(
+        f"{mine} {theirs} --prompts {prompts(tmp_path, 8)} --judge sharpness "
+        "--judge clip_score"
     )
-    given = [
-        mine,
-        theirs,
-        "--prompts",
-        prompts(tmp_path, 8),
-        "--judge",
-        "sharpness",
-        "--judge",
-        "clip_score",
-    ]
     said = vieval("rank", *given, "--scorer", tmp_path / "absent", code=1)
     assert "Mean PQ over prompts, by sharpness" in said.out
     assert "clip_score: " in said.err.splitlines()[-1]
@@ -101,19 +83,13 @@ def test_verdicts_of_another_judge_are_not_replaced(tmp_path, vieval):
 
 
 def test_the_page_has_the_answer_and_the_pictures_side_by_side(tmp_path, capsys):
-    mine, theirs = (
-        images(tmp_path, "mine", rough(0.6, 1), 8),
-        images(tmp_path, "theirs", rough(0.5, 2), 8),
-    )
+    mine = images(tmp_path, "mine", rough(0.6, 1), 8)
+    theirs = images(tmp_path, "theirs", rough(0.5, 2), 8)
     for judge in ("pairwise", "viescore"):
         page = tmp_path / f"{judge}.html"
         with FakeServer(reply=by_brightness()) as server:
             given = [
-                mine,
-                theirs,
-                "--prompts",
-                prompts(tmp_path, 8),
-                "--judge",
+                *split(f"{mine} {theirs} --prompts {prompts(tmp_path, 8)} --judge"),
                 judge,
                 "--html",
                 page,
@@ -131,16 +107,10 @@ def test_the_page_has_the_answer_and_the_pictures_side_by_side(tmp_path, capsys)
 
 def test_the_best_image_of_each_prompt(tmp_path, capsys):
     mine = images(tmp_path, "mine", rough(0.5, 1), 4, draws=3)
-    given = [
-        mine,
-        "--prompts",
-        prompts(tmp_path, 4),
-        "--judge",
-        "viescore",
-        "--best-of",
-        "--tables",
-        tmp_path / "t",
-    ]
+    given = split(
+        f"{mine} --prompts {prompts(tmp_path, 4)} --judge viescore --best-of "
+        f"--tables {tmp_path}/t"
+    )
     with FakeServer(reply=by_brightness()) as server:
         shown, _ = rank(capsys, server, *given)
     assert shown[0] == "in all rows: generator = mine, of = 3"
@@ -150,15 +120,12 @@ def test_the_best_image_of_each_prompt(tmp_path, capsys):
         n: [round(10 * round(255 * rough(0.5, 1)(n, draw)) / 255) for draw in range(3)]
         for n in range(4)
     }
-    assert [(row[0], int(row[2]), row[4]) for row in rows] == [
-        (f"p{n}", int(np.argmax(levels)), "3") for n, levels in scores.items()
-    ]
+    expected = [(f"p{n}", int(np.argmax(levels)), "3") for n, levels in scores.items()]
+    assert [(row[0], int(row[2]), row[4]) for row in rows] == expected
     assert rows[0][5] == str(mine / f"p0_{np.argmax(scores[0])}.png")
 
 
-def test_equal_scores_decide_nothing_on_too_few_prompts_and_the_very_same_files_need_no_judge(
-    tmp_path, capsys, vieval
-):
+def test_equal_scores_need_prompts_and_equal_files_no_judge(tmp_path, capsys, vieval):
     mine, same = (
         images(tmp_path, name, lambda prompt, draw: 0.5) for name in ("mine", "same")
     )
@@ -213,22 +180,14 @@ def test_columns_of_prompts_may_have_other_names(tmp_path, vieval):
     given = [
         "rank",
         *folders,
-        "--prompts",
-        path,
-        "--judge",
-        "sharpness",
-        "--out",
-        tmp_path / "v.jsonl",
+        *split(f"--prompts {path} --judge sharpness --out {tmp_path}/v.jsonl"),
     ]
     vieval(
         *given, "--columns", "uid=name,prompt=wording", code=1
     )  # grey squares have no sharpness
-    rows = [
-        json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()
-    ]
-    assert {(row["uid"], row["texts"]["prompt"]) for row in rows} == {
-        (f"p{n}", f"a grey square {n}") for n in range(3)
-    }
+    rows = read_lines(tmp_path / "v.jsonl")
+    found = {(row["uid"], row["texts"]["prompt"]) for row in rows}
+    assert found == {(f"p{n}", f"a grey square {n}") for n in range(3)}
     [line] = vieval(
         *given, "--columns", "uid=nam,prompt=wording", code=1
     ).err.splitlines()
@@ -243,50 +202,36 @@ def numbered(folder, names):
     return folder
 
 
-def test_images_without_uids_are_those_of_the_prompts_that_their_names_number(
-    tmp_path, vieval
-):
+def test_image_names_number_the_prompts(tmp_path, vieval):
     mine = numbered(tmp_path / "mine", [f"{n}.png" for n in range(11)])
-    theirs = numbered(
-        tmp_path / "theirs", [f"image_{n:02}_s3.png" for n in range(1, 12)]
-    )
+    path = tmp_path / "theirs"
+    theirs = numbered(path, [f"image_{n:02}_s3.png" for n in range(1, 12)])
     texts = [f"square {n}" for n in range(11)]
     (tmp_path / "prompts.txt").write_text("\n".join(texts))
     (tmp_path / "prompts.csv").write_text("prompt\n" + "\n".join(texts))
     for name in ("prompts.txt", "prompts.csv"):
         out = tmp_path / f"{name}.jsonl"
         vieval(
-            "rank",
-            mine,
-            theirs,
-            "--prompts",
+            f"rank {mine} {theirs} --prompts",
             tmp_path / name,
-            "--judge",
-            "sharpness",
-            "--out",
-            out,
+            *split(f"--judge sharpness --out {out}"),
             code=1,
         )
-        rows = [json.loads(line) for line in out.read_text().splitlines()]
-        assert {(row["uid"], row["texts"]["prompt"]) for row in rows} == {
-            (str(n), text) for n, text in enumerate(texts, start=1)
-        }
+        rows = read_lines(out)
+        found = {(row["uid"], row["texts"]["prompt"]) for row in rows}
+        assert found == {(str(n), text) for n, text in enumerate(texts, start=1)}
         files = {
             (row["image_model"], row["uid"]): row["images"]["output"]["file"]
             for row in rows
         }
-        assert (files["mine", "3"], files["mine", "11"]) == (
-            "mine/2.png",
-            "mine/10.png",
-        )
+        assert files["mine", "3"] == "mine/2.png"
+        assert files["mine", "11"] == "mine/10.png"
         assert files["theirs", "11"] == "theirs/image_11_s3.png"
 
 
 def test_folders_with_prompts_of_their_own_need_no_flag(tmp_path, capsys):
-    mine, theirs = (
-        images(tmp_path, "mine", rough(0.6, 1), 3),
-        images(tmp_path, "theirs", rough(0.5, 2), 3),
-    )
+    mine = images(tmp_path, "mine", rough(0.6, 1), 3)
+    theirs = images(tmp_path, "theirs", rough(0.5, 2), 3)
     prompts(mine, 3)
     with FakeServer(reply=by_brightness()) as server:
         shown, _ = rank(capsys, server, mine, theirs, "--judge", "viescore")
@@ -317,12 +262,7 @@ def test_nothing_that_is_read_is_replaced(tmp_path, vieval, flag, suffix, read):
     before = (tmp_path / read).read_bytes()
     given = [
         *folders,
-        "--prompts",
-        tmp_path / "prompts.csv",
-        "--judge",
-        "sharpness",
-        "--margin",
-        "0.1",
+        *split(f"--prompts {tmp_path}/prompts.csv --judge sharpness --margin 0.1"),
     ]
     human = ["--human", tmp_path / read] if read.startswith("people") else []
     [line] = vieval(

@@ -5,6 +5,7 @@ falls, people's ratings.
 import json
 import re
 from pathlib import Path
+from shlex import split
 
 import numpy as np
 import PIL.Image
@@ -12,6 +13,7 @@ import pytest
 from scipy import stats
 
 from tests.fake_server import FakeServer, named
+from tests.stored_results import write_lines
 from tests.verdict_files import copied
 from vieval_plugin.cli import main
 from vieval_plugin.judges.contests import Contest
@@ -59,15 +61,14 @@ def gate(tmp_path, monkeypatch, capsys):
                     )
                 )
         write_verdicts(tmp_path / "v.jsonl", judged, verdicts, SOURCE)
-        code = main(
-            [
-                "rank",
-                str(tmp_path / "v.jsonl"),
-                *map(str, flags),
-                "--margin",
-                str(margin),
-            ]
-        )
+        command = [
+            "rank",
+            str(tmp_path / "v.jsonl"),
+            *map(str, flags),
+            "--margin",
+            str(margin),
+        ]
+        code = main(command)
         return code, capsys.readouterr().out.splitlines()
 
     return ranked
@@ -124,22 +125,18 @@ def test_more_failures_than_the_old_one_has_are_no_pass_however_high_the_scores(
     six = [(n, Status.NO_IMAGE) for n in range(6)]
     assert gate(new + 0.1, old, new_failed=six)[0] == 3
     assert gate(new + 0.1, old, new_failed=six[:5])[0] == 0
-    assert (
-        gate(
-            new + 0.1,
-            old,
-            new_failed=six,
-            old_failed=[(n + 9, status) for n, status in six],
-        )[0]
-        == 0
-    )
+    found = gate(
+        new + 0.1,
+        old,
+        new_failed=six,
+        old_failed=[(n + 9, status) for n, status in six],
+    )[0]
+    assert found == 0
 
 
 @pytest.mark.parametrize("status", [Status.API_ERROR, Status.TOOL_ERROR])
 @pytest.mark.parametrize("side", ["new", "old"])
-def test_what_could_be_judged_again_decides_nothing_above_one_in_a_hundred(
-    gate, status, side
-):
+def test_what_could_be_judged_again_decides_nothing(gate, status, side):
     new, old = scores()
     lost = [(n, status) for n in range(3)]
     code, shown = gate(new + 0.1, old, **{f"{side}_failed": lost})
@@ -201,9 +198,8 @@ def test_corrected_differences_have_the_same_prompt_more(gate, tmp_path):
         for name, values in (("new", new + 0.02), ("old", old))
         for n, value in enumerate(values)
     ]
-    (tmp_path / "people.csv").write_text(
-        "\n".join(["benchmark,part,uid,generator,draw,rater,aspect,value", *rows])
-    )
+    text = "\n".join(["benchmark,part,uid,generator,draw,rater,aspect,value", *rows])
+    (tmp_path / "people.csv").write_text(text)
     _, shown = gate(new, old, "--human", tmp_path / "people.csv")
     sentence = shown[1]
     differences = np.append(
@@ -244,11 +240,8 @@ def contests(tmp_path, votes, lost=(), unread=()):
         if number in lost:
             verdict = unjudged(Status.NO_IMAGE, "lost")
             [step] = verdict.trace
-            verdict = Verdict(
-                {},
-                Status.NO_IMAGE,
-                trace=(type(step)(("1", *step.path), step.status, reason="lost"),),
-            )
+            trace = (type(step)(("1", *step.path), step.status, reason="lost"),)
+            verdict = Verdict({}, Status.NO_IMAGE, trace=trace)
         if number in unread:
             verdict = Verdict({}, Status.PARSE_FAILURE)
         verdicts.append(verdict)
@@ -308,18 +301,13 @@ def test_pictures_that_nobody_knows_are_not_the_same_files(tmp_path, capsys):
     tables = []
     for name in ("x", "y"):
         rows = [f"p{n},cat {n},{name}none/p{n}.png,{name}" for n in range(80)]
-        (tmp_path / f"{name}.csv").write_text(
-            "\n".join(["uid,prompt,output,image_model", *rows])
-        )
+        text = "\n".join(["uid,prompt,output,image_model", *rows])
+        (tmp_path / f"{name}.csv").write_text(text)
         main(
-            [
-                "score",
-                str(tmp_path / f"{name}.csv"),
-                "--judge",
-                "sharpness",
-                "--out",
-                str(tmp_path / f"{name}.jsonl"),
-            ]
+            split(
+                f"score {tmp_path}/{name}.csv --judge sharpness "
+                f"--out {tmp_path}/{name}.jsonl"
+            )
         )
         tables.append(str(tmp_path / f"{name}.jsonl"))
     assert main(["rank", *tables, "--margin", "0.05"]) != 0
@@ -337,15 +325,13 @@ def test_a_gate_compares_the_same_prompts_alone(tmp_path, vieval):
         for n in range(N)
     ]
     path = written(tmp_path, samples, [0.8] * N + [0.8] * N)
-    assert main(["rank", path]) == 0
+    vieval(f"rank {path}")
     assert (
         "--margin requires the same prompts for all generators; judge-7b: 199 uids"
         in vieval("rank", path, "--margin", "0.05", code=1).err
     )
-    assert (
-        "--best-of and --margin cannot be combined"
-        in vieval("rank", path, "--margin", "0.05", "--best-of", code=1).err
-    )
+    said = vieval("rank", path, "--margin", "0.05", "--best-of", code=1).err
+    assert "--best-of and --margin cannot be combined" in said
 
 
 @pytest.fixture(scope="module")
@@ -357,15 +343,14 @@ def judged(tmp_path_factory):
         PIL.Image.new("RGB", (16, 16), (number, 0, 0)).save(folder / f"{number}.png")
         name = ("new", "old")[number % 2]
         prompt = f"a thing {number // 2}"
-        rows.append(
-            {
-                "uid": f"p{number // 2}",
-                "image_model": name,
-                "output": f"{number}.png",
-                "prompt": prompt,
-            }
-        )
-    (folder / "s.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        row = {
+            "uid": f"p{number // 2}",
+            "image_model": name,
+            "output": f"{number}.png",
+            "prompt": prompt,
+        }
+        rows.append(row)
+    write_lines(folder / "s.jsonl", rows)
     with FakeServer() as server:
         out = folder / "v.jsonl"
         arguments = ["score", folder / "s.jsonl", "--out", out, *named(server)]
@@ -381,12 +366,19 @@ def spoil_question(row):
     ]
 
 
+def updated(**fields):
+    return lambda row: row.update(fields)
+
+
+UNASKED = [{"path": ["sample"], "status": "tool_error"}]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda row: None, ""),
+        (updated(), ""),
         (
-            lambda row: row.update(status="parse_failure"),
+            updated(status="parse_failure"),
             "it has all scores, but its status is parse_failure",
         ),
         (spoil_question, "it has a score for SC, but that question failed (refusal)"),
@@ -399,26 +391,22 @@ def spoil_question(row):
             "SC of viescore must be at least 0, got -0.5",
         ),
         (
-            lambda row: row.update(judge="sharpness"),
+            updated(judge="sharpness"),
             "its judge is 'sharpness', but its run has 'viescore'",
         ),
         (
-            lambda row: row.update(
-                trace=[{"path": ["sample"], "status": "tool_error"}]
-            ),
+            updated(trace=UNASKED),
             "it has scores, but its judge was not asked or failed (ok)",
         ),
-        (lambda row: row.update(trace=[]), "no recorded answer to SC"),
+        (updated(trace=[]), "no recorded answer to SC"),
         (
             lambda row: row["trace"][0].update(scores=[14.0]),
             "its step SC differs from its reply",
         ),
-        (lambda row: row.update(bounds={"O": [0.9, 0.1]}), "its bounds differ"),
+        (updated(bounds={"O": [0.9, 0.1]}), "its bounds differ"),
     ],
 )
-def test_verdicts_that_contradict_themselves_are_no_gate(
-    judged, tmp_path, capsys, change, message
-):
+def test_contradictory_verdicts_are_no_gate(judged, tmp_path, vieval, change, message):
     def changed(text):
         first, *others = text.splitlines(keepends=True)
         change(row := json.loads(first))
@@ -426,12 +414,9 @@ def test_verdicts_that_contradict_themselves_are_no_gate(
 
     for image in judged.parent.glob("*.png"):
         (tmp_path / image.name).write_bytes(image.read_bytes())
-    code = main(
-        ["rank", str(copied(judged, tmp_path / "v.jsonl", changed)), "--margin", "0.05"]
-    )
-    told = capsys.readouterr().err
-    assert (code == 1) == bool(message)
-    assert message in told
+    file = copied(judged, tmp_path / "v.jsonl", changed)
+    told = vieval("rank", file, "--margin", "0.05", code=1 if message else None)
+    assert message in told.err
 
 
 @pytest.mark.parametrize(
@@ -445,9 +430,7 @@ def test_verdicts_that_contradict_themselves_are_no_gate(
         ("not_worse", False, False, 0),
     ],
 )
-def test_the_first_of_several_exit_codes_is_that_of_the_page(
-    decision, unreadable, alarm, code
-):
+def test_the_first_exit_code_is_that_of_the_page(decision, unreadable, alarm, code):
     gate = Gate(
         "new", decision, Answer("Decided.", ""), unreadable=unreadable, alarm=alarm
     )

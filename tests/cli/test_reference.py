@@ -1,13 +1,13 @@
 """Generators beside a reference: the whole road of `vieval rank --reference`, on real crops."""
 
 import io
-import json
 import re
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from tests.stored_results import read_lines, write_lines
 from vieval_plugin.cli import main
 
 skimage_data = pytest.importorskip("skimage.data")
@@ -41,9 +41,8 @@ def builds(tmp_path_factory):
         saved(crop, 3, 90, 100 + n).save(root / "equal" / name)
         saved(crop, 15, 40, 200 + n).save(root / "strong" / name)
         black = Image.new("RGB", (SIDE, SIDE))
-        (black if n % 10 == 0 else saved(crop, 3, 90, 300 + n)).save(
-            root / "black" / name
-        )
+        path = root / "black" / name
+        (black if n % 10 == 0 else saved(crop, 3, 90, 300 + n)).save(path)
     prompts = [f"p{n},photograph {n} of {n * n}" for n in range(80)]
     (root / "prompts.csv").write_text("\n".join(["uid,prompt", *prompts]) + "\n")
     return root
@@ -58,9 +57,7 @@ def ranked(builds, first, second, *flags):
 @pytest.mark.parametrize(
     ("build", "codes"), [("equal", {0}), ("strong", {3}), ("black", {3, 4})]
 )
-def test_a_build_is_gated_by_likeness_beside_the_model_run_again(
-    build, codes, builds, capsys
-):
+def test_a_build_is_gated_by_likeness(build, codes, builds, capsys):
     assert ranked(builds, build, "rerun") in codes
     printed = capsys.readouterr().out
     assert "Similarity to the reference images" in printed
@@ -101,7 +98,7 @@ def test_a_reference_must_be_one_folder_and_needs_prompts(builds, tmp_path, caps
         assert message in capsys.readouterr().err
 
 
-def test_a_samples_file_may_have_references_of_any_kind(builds, tmp_path):
+def test_a_samples_file_may_have_references_of_any_kind(builds, tmp_path, vieval):
     rows = [
         {
             "uid": f"p{n}",
@@ -115,7 +112,7 @@ def test_a_samples_file_may_have_references_of_any_kind(builds, tmp_path):
         for n, kind in enumerate(("tig", "cig", "own"))
     ]
     samples, out = tmp_path / "samples.jsonl", tmp_path / "out.jsonl"
-    samples.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert main(["score", str(samples), "--judge", "ssim", "--out", str(out)]) == 0
-    verdicts = [json.loads(line) for line in out.read_text().splitlines()]
+    write_lines(samples, rows)
+    vieval("score", samples, "--judge", "ssim", "--out", out)
+    verdicts = read_lines(out)
     assert all(0.8 < verdict["scores"]["SC"] < 1 for verdict in verdicts)

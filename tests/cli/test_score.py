@@ -12,16 +12,16 @@ import subprocess
 import pytest
 
 from tests.fake_server import FakeServer, Fault, named
+from tests.stored_results import read_lines
 from vieval_plugin.text.errors import docs_url
 
 
 def test_score_writes_verdicts_in_order_and_a_summary(score, server, samples_file):
     code, written, printed, said = score(samples_file, *named(server))
-    given = [json.loads(line) for line in samples_file.read_text().splitlines()]
+    given = read_lines(samples_file)
     assert code == 0
-    assert [(w["uid"], w["image_model"]) for w in written] == [
-        (g["uid"], g["image_model"]) for g in given
-    ]
+    found = [(w["uid"], w["image_model"]) for w in written]
+    assert found == [(g["uid"], g["image_model"]) for g in given]
     assert all(w["status"] == "ok" and w["model"] == "fake" for w in written)
     assert re.match(
         r"viescore, mean O: demo_. 0\.\d{3}, demo_. 0\.\d{3}, demo_. 0\.\d{3}\n\n",
@@ -45,9 +45,7 @@ def test_failed_calls_show_in_the_last_lines_and_the_exit_code(score, samples_fi
     assert "api_error" in printed
 
 
-def test_an_unreadable_image_is_no_image_and_the_run_goes_on(
-    score, server, samples_file, tmp_path
-):
+def test_an_unreadable_image_is_no_image(score, server, samples_file, tmp_path):
     first = json.loads(samples_file.read_text().splitlines()[0])
     (tmp_path / first["images"]["output"]).write_text("not an image")
     code, written, _, said = score(samples_file, *named(server))
@@ -82,9 +80,7 @@ def numbering():
     )
 
 
-def test_fresh_asks_anew_and_replaces_what_was_stored_and_so_does_the_option(
-    score, samples_file, tmp_path
-):
+def test_fresh_asks_anew_and_replaces_the_stored(score, samples_file, tmp_path):
     runs = (
         ([], "null"),
         ([], "null"),
@@ -96,9 +92,8 @@ def test_fresh_asks_anew_and_replaces_what_was_stored_and_so_does_the_option(
     answers = []
     with FakeServer(reply=numbering(), schema_support="rejected") as server:
         for flags, max_age in runs:
-            (tmp_path / "vieval.yaml").write_text(
-                f"store: {{path: r.sqlite, max_age: {max_age}}}\n"
-            )
+            text = f"store: {{path: r.sqlite, max_age: {max_age}}}\n"
+            (tmp_path / "vieval.yaml").write_text(text)
             code, verdicts, _, said = score(samples_file, *named(server), *flags)
             assert code == 0
             answers.append(
@@ -114,10 +109,8 @@ def test_fresh_asks_anew_and_replaces_what_was_stored_and_so_does_the_option(
 
 def test_what_is_asked_anew_has_the_same_provenance(score, samples_file, server):
     """It is the same run of the same options: only where replies come from differs."""
-    assert (
-        score(samples_file, *named(server))[1]
-        == score(samples_file, *named(server), "--fresh")[1]
-    )
+    found = score(samples_file, *named(server))[1]
+    assert found == score(samples_file, *named(server), "--fresh")[1]
 
 
 # What a sample lacks is its own verdict and never the end of a run.
@@ -133,9 +126,7 @@ def old_store(store):
     return store
 
 
-def test_a_store_of_another_version_is_set_aside_by_the_command_that_the_message_names(
-    score, server, samples_file, old_store
-):
+def test_a_store_of_another_version_is_moved(score, server, samples_file, old_store):
     said = score(samples_file, *named(server))[-1]
     subprocess.run(re.search(r"`(mv .*?)`", said)[1], shell=True, check=True)
     assert score(samples_file, *named(server))[0] == 0

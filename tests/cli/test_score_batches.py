@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -31,6 +32,7 @@ from tests.fake_server import (
 )
 from tests.pictures import encoded
 from tests.scripted_t2i_eval import Scene, Script, entity, over_http
+from tests.stored_results import read_lines, write_lines
 from vieval_plugin.backends.http import batches
 from vieval_plugin.cli import main
 
@@ -46,40 +48,27 @@ def samples(folder, count):
     for number in range(count):
         picture = PIL.Image.new("RGB", (16, 16), (number % 256, number // 256, 7))
         (folder / f"{number}.png").write_bytes(encoded(picture))
-        rows.append(
-            {
-                "uid": f"u{number}",
-                "kind": "tig",
-                "output": f"{number}.png",
-                "prompt": prompt_of(number),
-            }
-        )
-    (folder / "s.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        row = {
+            "uid": f"u{number}",
+            "kind": "tig",
+            "output": f"{number}.png",
+            "prompt": prompt_of(number),
+        }
+        rows.append(row)
+    write_lines(folder / "s.jsonl", rows)
 
 
 def prompt_of(number):
     return f"a thing {number:04d}"
 
 
-STATES = {
-    "validating",
-    "in_progress",
-    "finalizing",
-    "completed",
-    "expired",
-    "cancelling",
-    "cancelled",
-    "failed",
-}
+STATES = set(split("validating in_progress finalizing completed expired failed"))
+STATES |= {"cancelling", "cancelled"}
 
 
 def command(folder, server, *more, out="v.jsonl"):
-    return [
-        *map(
-            str,
-            ["score", folder / "s.jsonl", "--out", folder / out, *named(server), *more],
-        )
-    ]
+    command = ["score", folder / "s.jsonl", "--out", folder / out, *named(server)]
+    return [*map(str, [*command, *more])]
 
 
 def of_hash(request):
@@ -90,15 +79,9 @@ def of_hash(request):
 
 def verdicts(path):
     """Each line of a file of verdicts, less what it cost."""
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    return [
-        {
-            name: value
-            for name, value in row.items()
-            if name not in ("tokens", "calls", "seconds", "run")
-        }
-        for row in rows
-    ]
+    costs = ("tokens", "calls", "seconds", "run")
+    rows = read_lines(path)
+    return [{n: v for n, v in row.items() if n not in costs} for row in rows]
 
 
 @pytest.fixture
@@ -127,51 +110,54 @@ def live(store, tmp_path, capsys):
     return judged
 
 
-def test_batches_give_the_verdicts_of_calls_and_no_request_is_paid_twice(
-    live, tmp_path, capsys
-):
-    samples(tmp_path, 30)
-    expected = live()
-    with BatchServer() as service:
-        assert (
-            main(
-                command(
-                    tmp_path,
-                    service,
-                    "--batch",
-                    "--price-input",
-                    1,
-                    "--price-output",
-                    4,
-                )
-            )
-            == 0
-        )
-        assert set(service.paid.values()) == {1}
-        assert len(service.paid) == 60
-        assert (
-            service.stats()["requests"] == 2
-        )  # whether schemas are enforced, and whether this form is taken
-    told = capsys.readouterr().err
-    assert verdicts(tmp_path / "v.jsonl") == expected
+@pytest.fixture
+def batched(tmp_path, vieval):
+    """Runs the command with --batch at a service; what it says."""
+
+    def run(service, *more, code=0, **out):
+        return vieval(*command(tmp_path, service, "--batch", *more, **out), code=code)
+
+    return run
+
+
+@pytest.fixture
+def same(live, batched, tmp_path):
+    """Judges so many samples by calls and by batches of a service, which are to give the same
+    verdicts and to be paid once; the service, and what the batches said.
+    """
+
+    def judged(count, service, *more):
+        samples(tmp_path, count)
+        expected = live(*more)
+        with service:
+            said = batched(service, *more).err
+            assert set(service.paid.values()) == {1}
+        assert verdicts(tmp_path / "v.jsonl") == expected
+        return service, said
+
+    return judged
+
+
+def test_batches_give_the_verdicts_of_calls(same, tmp_path):
+    prices = split("--price-input 1 --price-output 4")
+    service, told = same(30, BatchServer(), *prices)
+    assert len(service.paid) == 60
+    # whether schemas are enforced, and whether this form is taken
+    assert service.stats()["requests"] == 2
     waves = (
         "at most 2 waves (1 question in a row, 1 re-ask for each), each sent up to 3 "
         "times if batches expire"
     )
     assert f"viescore with batches: {waves} or fail" in told
     assert "calls: 60, from the cache: 0, tokens" in told
-    price, saved = (
-        float(re.search(rf"{name}: ([\d.]+)", told)[1])
-        for name in ("price", "by batches")
-    )
-    assert price == pytest.approx(saved)
+    price = re.search(r"price: ([\d.]+)", told)[1]
+    saved = re.search(r"by batches: ([\d.]+)", told)[1]
+    assert float(price) == pytest.approx(float(saved))
     assert not (tmp_path / "v.jsonl.batches").exists()
 
 
 @pytest.mark.parametrize("lists", [True, False])
-def test_all_states_errors_of_lines_full_files_and_500_in_between_end_in_the_same_verdicts(
-    live, refused, tmp_path, capsys, monkeypatch, lists
-):
+def test_faults_change_no_verdict(live, batched, tmp_path, monkeypatch, lists):
     monkeypatch.setattr(batches, "MOST_REQUESTS", 40)
     monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
     samples(tmp_path, 60)
@@ -186,56 +172,58 @@ def test_all_states_errors_of_lines_full_files_and_500_in_between_end_in_the_sam
     def nth(number):
         return begun.setdefault(number, len(begun) + 1)
 
+    def error(request, times):
+        return 500 if times == 1 and "thing 000" in json.dumps(request) else None
+
     faults = {
         "expires": lambda number: nth(number) == 1,
         "cancels": lambda number: nth(number) == 2,
         "room": 60,  # of 120
-        "error": lambda request, times: (
-            500 if times == 1 and "thing 000" in json.dumps(request) else None
-        ),
+        "error": error,
         "on_call": fails,
     }
     with BatchServer(most_requests=40, lists=lists, **faults) as service:
-        assert "was cancelled; run the same command" in refused(
-            command(tmp_path, service, "--batch")
-        )
-        assert main(command(tmp_path, service, "--batch")) == 0
+        found = batched(service, code=1).err.splitlines()[-1]
+        assert "was cancelled; run the same command" in found
+        told = batched(service).err
         assert set(service.paid.values()) == {1}
         assert len(service.paid) == 120
         assert max(content.count(b"\n") for content in service.contents.values()) <= 40
         assert service.states.keys() == STATES
     assert verdicts(tmp_path / "v.jsonl") == expected
-    assert ("may charge twice" in capsys.readouterr().err) is not lists
+    assert ("may charge twice" in told) is not lists
 
 
-def test_an_answer_that_never_came_is_looked_up_and_not_asked_for_again(
-    live, tmp_path, monkeypatch
-):
+class Failing(Counter):
+    """Fails the first POSTs of each path at a moment; all calls are counted."""
+
+    def __init__(self, moment, path="", times=1, code=500):
+        super().__init__()
+        self.failed = Counter()
+        self.asked = moment, path, times, code
+
+    def __call__(self, method, path, moment):
+        at, part, times, code = self.asked
+        self[method, path] += moment == at
+        if method != "POST" or moment != at or part not in path:
+            return None
+        self.failed[path] += 1
+        return code if self.failed[path] <= times else None
+
+
+@pytest.fixture
+def no_backoff(monkeypatch):
     monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
+
+
+def test_a_lost_answer_is_looked_up(live, tmp_path, no_backoff, batched):
     samples(tmp_path, 5)
     expected = live()
-    lost = Counter()
-
-    def loses_answers(method, path, moment):
-        lost[path] += method == "POST" and moment == "after"
-        return (
-            500 if method == "POST" and moment == "after" and lost[path] == 1 else None
-        )
-
     # or they come with a name that nothing can be asked for by
-    for number, strange in enumerate(
-        [None, {"id": ""}, {"id": "?"}, {"id": "\ud800"}, {"id": 7}]
-    ):
-        calls = {"posted": strange} if strange else {"on_call": loses_answers}
+    strange = [{"posted": {"id": name}} for name in ("", "?", "\ud800", 7)]
+    for number, calls in enumerate([{"on_call": Failing("after")}, *strange]):
         with BatchServer(**calls) as service:
-            assert (
-                main(
-                    command(
-                        tmp_path, service, "--batch", "--fresh", out=f"{number}.jsonl"
-                    )
-                )
-                == 0
-            )
+            batched(service, "--fresh", out=f"{number}.jsonl")
             assert len(service.batches) == 1
             assert len(service.files) == 2  # the requests and their answers
         assert verdicts(tmp_path / f"{number}.jsonl") == expected
@@ -249,178 +237,113 @@ class Endless(BatchServer):
         return web.json_response({"data": entries, "has_more": True})
 
 
-def test_a_list_without_an_end_is_not_read_for_ever(tmp_path, monkeypatch, store):
-    monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
+def test_a_list_without_an_end_ends(tmp_path, no_backoff, store, batched):
     samples(tmp_path, 2)
-    called = Counter()
-
-    def loses_answers(method, path, moment):
-        called[method, path] += moment == "after"
-        return (
-            500
-            if method == "POST" and moment == "after" and called[method, path] == 1
-            else None
-        )
-
-    with Endless(on_call=loses_answers) as service:
-        assert main(command(tmp_path, service, "--batch")) == 0
+    calls = Failing("after")
+    with Endless(on_call=calls) as service:
+        batched(service)
         assert len(service.batches) == 2
-    assert called["GET", "/v1/files"] == called["GET", "/v1/batches"] == 2
+    assert calls["GET", "/v1/files"] == calls["GET", "/v1/batches"] == 2
 
 
-def test_a_service_that_fails_again_and_again_is_named_while_it_is_waited_for(
-    live, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
+def test_a_failing_service_is_named_in_waiting(tmp_path, no_backoff, store, batched):
     samples(tmp_path, 5)
-    live()
-    called = Counter()
-
-    def fails(method, path, moment):
-        called[path] += method == "POST" and moment == "before"
-        return (
-            500
-            if method == "POST" and path == "/v1/batches" and called[path] <= 4
-            else None
-        )
-
-    with BatchServer(on_call=fails) as service:
-        assert main(command(tmp_path, service, "--batch")) == 0
-    assert capsys.readouterr().err.count("HTTP 500: a fault before; still trying") == 1
+    with BatchServer(on_call=Failing("before", "/v1/batches", 4)) as service:
+        said = batched(service).err
+    assert said.count("HTTP 500: a fault before; still trying") == 1
 
 
-def test_a_request_that_always_fails_is_sent_three_times_and_then_a_status(
-    tmp_path, store
-):
+def test_a_failing_request_is_sent_three_times(tmp_path, store, batched):
     samples(tmp_path, 3)
     codes = {"thing 0000": 500, "thing 0001": 413}
 
     def error(request, times):
-        return next(
-            (code for name, code in codes.items() if name in json.dumps(request)), None
-        )
+        text = json.dumps(request)
+        return next((code for name, code in codes.items() if name in text), None)
 
     with BatchServer(error=error) as service:
-        assert main(command(tmp_path, service, "--batch")) == 1
+        batched(service, code=1)
         assert sorted(service.sent.values()) == [1] * 5 + [3]
-    rows = [
-        json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()
-    ]
+    rows = read_lines(tmp_path / "v.jsonl")
     assert [row["status"] for row in rows] == ["api_error", "api_error", "ok"]
     assert rows[0]["trace"][0]["reason"] == "HTTP 500: a fault of this line, 3 times"
 
 
 @pytest.mark.parametrize(("room", "count"), [(30, 400), (90, 200), (7, 20)])
-def test_a_queue_that_our_own_batches_fill_is_waited_for_and_a_file_beyond_it_is_cut(
-    live, tmp_path, capsys, monkeypatch, room, count
-):
+def test_a_full_queue_is_waited_for(same, monkeypatch, room, count):
     monkeypatch.setattr(batches, "MOST_REQUESTS", 40)
-    samples(tmp_path, count)
-    expected = live()
-    with BatchServer(room=room) as service:
-        assert main(command(tmp_path, service, "--batch")) == 0
-        assert set(service.paid.values()) == {1}
-        assert len(service.paid) == 2 * count
-        completed = [
-            batch
-            for batch in service.batches.values()
-            if batch["status"] == "completed"
-        ]
-        assert (
-            min(map(service._size, completed)) > min(room, 40) // 4
-        )  # none is cut more often than it must be
-    assert capsys.readouterr().err.count("vieval: wave ") == 1
-    assert verdicts(tmp_path / "v.jsonl") == expected
+    service, said = same(count, BatchServer(room=room))
+    assert len(service.paid) == 2 * count
+    every = service.batches.values()
+    sizes = [service._size(batch) for batch in every if batch["status"] == "completed"]
+    assert min(sizes) > min(room, 40) // 4  # none is cut more often than it must be
+    assert said.count("vieval: wave ") == 1
 
 
 @pytest.mark.parametrize(
-    "method_and_path",
+    "refused",
     [("GET", "/v1/batches/batch-0"), ("POST", "/v1/batches"), ("POST", "/v1/files")],
 )
-def test_a_batch_or_file_that_is_refused_ends_the_run_and_the_same_command_goes_on(
-    live, refused, tmp_path, method_and_path
-):
+def test_a_refusal_ends_a_run_that_resumes(live, batched, tmp_path, refused):
     samples(tmp_path, 5)
     expected = live()
     refusals = Counter()
+    failed = {"errors": {"data": [{"message": "a fault before"}]}, "status": "failed"}
 
     def refuse(method, path, moment):
-        if (
-            (method, path) == method_and_path
-            and moment == "before"
-            and not refusals[path]
-        ):
-            refusals[path] += 1
-            if method == "POST":
-                return 400
-            service.batches["batch-0"] |= {
-                "status": "failed",
-                "errors": {"data": [{"message": "a fault before"}]},
-            }
+        if (method, path, moment) != (*refused, "before") or refusals[path]:
+            return None
+        refusals[path] += 1
+        if method == "POST":
+            return 400
+        service.batches["batch-0"] |= failed
         return None
 
+    said = r"the service refuses (the batch batch-0|a batch|a file) .*a fault before"
     with BatchServer(on_call=refuse) as service:
-        line = refused(command(tmp_path, service, "--batch"))
-        assert re.search(
-            r"the service refuses (the batch batch-0|a batch|a file) .*a fault before",
-            line,
-        )
+        line = batched(service, code=1).err.splitlines()[-1]
+        assert re.search(said, line)
         assert "fix the cause, then run the same command to resume" in line
-        assert main(command(tmp_path, service, "--batch")) == 0
+        batched(service)
         assert set(service.paid.values()) == {1}
     assert verdicts(tmp_path / "v.jsonl") == expected
 
 
-def test_what_a_service_refuses_of_a_form_is_found_out_before_files_are_written(
-    live, tmp_path
-):
+def test_what_a_service_refuses_of_a_form_is_found_out_first(live, tmp_path, batched):
     samples(tmp_path, 5)
     expected = live()
+    limit = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+    length = "Invalid schema for response_format: 'minLength' is not permitted."
 
     def reply(request):
         schema = json.dumps(request.get("response_format"))
         if "max_tokens" in request:
-            raise Rejected(
-                "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
-            )
+            raise Rejected(limit)
         if "minLength" in schema or "maxLength" in schema:
-            raise Rejected(
-                "Invalid schema for response_format: 'minLength' is not permitted."
-            )
+            raise Rejected(length)
         return of_hash(request)
 
     with BatchServer(reply=reply) as service:
-        for _ in range(
-            2
-            # the second time whether schemas are enforced is known, and no call teaches the limit's
-            # name
-        ):
-            assert main(command(tmp_path, service, "--batch", "--fresh")) == 0
+        # the second time whether schemas are enforced is known, and no call teaches the
+        # limit's name
+        for _ in range(2):
+            batched(service, "--fresh")
             assert verdicts(tmp_path / "v.jsonl") == expected
-        assert [set(counts.values()) for counts in (service.paid, service.sent)] == [
-            {2},
-            {2},
-        ]
+        assert set(service.paid.values()) == set(service.sent.values()) == {2}
         assert len(service.batches) == 2
 
 
-def test_answers_of_a_run_in_which_calls_failed_are_kept_and_the_same_command_sends_the_others_alone(
-    tmp_path, store, capsys
-):
+def test_only_failed_requests_are_sent_again(tmp_path, store, batched):
     samples(tmp_path, 3)
-    with BatchServer(
-        error=lambda request, times: (
-            500 if times <= 3 and "thing 0000" in json.dumps(request) else None
-        )
-    ) as service:
-        assert main(command(tmp_path, service, "--batch")) == 1
+
+    def error(request, times):
+        return 500 if times <= 3 and "thing 0000" in json.dumps(request) else None
+
+    with BatchServer(error=error) as service:
+        batched(service, code=1)
         store.unlink()
-        capsys.readouterr()
-        assert main(command(tmp_path, service, "--batch")) == 0
-        assert (
-            "no answer to 1 request after 3 rounds; resending"
-            in capsys.readouterr().err
-        )
+        said = batched(service).err
+        assert "no answer to 1 request after 3 rounds; resending" in said
         assert set(service.paid.values()) == {1}
     assert not (tmp_path / "v.jsonl.batches").exists()
 
@@ -462,23 +385,19 @@ def spoil_with_capitals(service, batch, output):
     batch["status"] = "COMPLETED"
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        spoil_with_empty_errors,
-        spoil_with_mark,
-        spoil_with_copies,
-        spoil_with_errors_first,
-        spoil_with_capitals,
-    ],
+SPOILS = (
+    spoil_with_empty_errors,
+    spoil_with_mark,
+    spoil_with_copies,
+    spoil_with_errors_first,
+    spoil_with_capitals,
 )
-def test_answers_are_read_from_whatever_files_a_service_leaves(live, tmp_path, spoil):
-    samples(tmp_path, 3)
-    expected = live()
-    with SpoilingServer(spoil) as service:
-        assert main(command(tmp_path, service, "--batch")) == 0
-        assert set(service.sent.values()) == {1}
-    assert verdicts(tmp_path / "v.jsonl") == expected
+
+
+@pytest.mark.parametrize("spoil", SPOILS)
+def test_answers_are_read_from_whatever_files_a_service_leaves(same, spoil):
+    service, _ = same(3, SpoilingServer(spoil))
+    assert set(service.sent.values()) == {1}
 
 
 def spoil_ids(service, batch, output):
@@ -497,23 +416,18 @@ def spoil_status(service, batch, output):
     batch["status"] = "PAUSED"
 
 
+LOST = "batch-0 completed 6 requests, but its output contains none of their ids"
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (
-            spoil_ids,
-            "batch-0 completed 6 requests, but its output contains none of their ids",
-        ),
-        (
-            spoil_output,
-            "batch-0 completed 6 requests, but its output contains none of their ids",
-        ),
+        (spoil_ids, LOST),
+        (spoil_output, LOST),
         (spoil_status, "batch-0 has the unknown status 'PAUSED'"),
     ],
 )
-def test_paid_answers_are_waited_for_and_found_without_the_file_of_requests(
-    live, refused, tmp_path, monkeypatch, spoil, message
-):
+def test_paid_answers_are_found(live, batched, tmp_path, monkeypatch, spoil, message):
     monkeypatch.setattr(batches, "_SILENT_POLLS", 4)
     samples(tmp_path, 3)
     expected = live()
@@ -525,105 +439,71 @@ def test_paid_answers_are_waited_for_and_found_without_the_file_of_requests(
 
     with SpoilingServer(keep_and_spoil) as service:
         for _ in range(2):
-            assert message in refused(command(tmp_path, service, "--batch"))
+            assert message in batched(service, code=1).err.splitlines()[-1]
         [requests] = (tmp_path / "v.jsonl.batches").rglob("*.jsonl")
         requests.rename(tmp_path / "moved.jsonl")
         service.batches["batch-0"] = right["batch"]
         service.contents[right["batch"]["output_file_id"]] = right["content"]
-        assert main(command(tmp_path, service, "--batch")) == 0
+        batched(service)
         assert set(service.sent.values()) == {1}
     assert verdicts(tmp_path / "v.jsonl") == expected
 
 
-def test_requests_that_were_never_sent_are_written_again(refused, tmp_path, store):
+def test_requests_that_were_never_sent_are_written_again(tmp_path, store, batched):
     samples(tmp_path, 3)
-    faults = [400]
-
-    def refuse(method, path, moment):
-        return (
-            faults.pop() if faults and (method, path) == ("POST", "/v1/files") else None
-        )
-
-    with BatchServer(on_call=refuse) as service:
-        assert "the service refuses a file" in refused(
-            command(tmp_path, service, "--batch")
-        )
+    with BatchServer(on_call=Failing("before", "/v1/files", code=400)) as service:
+        assert "the service refuses a file" in batched(service, code=1).err
         [requests] = (tmp_path / "v.jsonl.batches").rglob("*.jsonl")
         requests.unlink()
-        assert main(command(tmp_path, service, "--batch")) == 0
+        batched(service)
         assert set(service.paid.values()) == {1}
 
 
 @pytest.mark.parametrize(
     ("judge", "settings", "waves"),
     [
-        (["viescore"], {}, 1),
-        (["viescore", "--lazy"], {}, 2),
-        (["t2i_eval"], {}, 8),
-        (["t2i_eval"], {"t2i_eval": {"mode": "framework"}}, 3),
-        (["question_answering", "--setting", "dsg"], {}, 2),
-        (["question_answering", "--setting", "tifa"], {}, 2),
-        (
-            ["question_answering", "--setting", "vq2a"],
-            {},
-            2,
-        ),  # and one more where the service has token ids
-        (["vqascore"], {}, 1),  # and one more there
+        ("viescore", {}, 1),
+        ("viescore --lazy", {}, 2),
+        ("t2i_eval", {}, 8),
+        ("t2i_eval", {"t2i_eval": {"mode": "framework"}}, 3),
+        ("question_answering --setting dsg", {}, 2),
+        ("question_answering --setting tifa", {}, 2),
+        # and one more of these two where the service has token ids
+        ("question_answering --setting vq2a", {}, 2),
+        ("vqascore", {}, 1),
     ],
 )
-def test_no_more_waves_are_sent_than_a_judge_says_it_takes(
-    tmp_path, capsys, judge, settings, waves
-):
+def test_no_more_waves_than_a_judge_says(tmp_path, batched, judge, settings, waves):
     samples(tmp_path, 6)
-    (tmp_path / "o.yaml").write_text(
-        json.dumps({"judges": {**settings, "reminders": 0}, "store": {"use": False}})
-    )
+    options = {"judges": {**settings, "reminders": 0}, "store": {"use": False}}
+    (tmp_path / "o.yaml").write_text(json.dumps(options))
     with BatchServer() as service:
-        arguments = command(
-            tmp_path,
-            service,
-            "--batch",
-            "--config",
-            tmp_path / "o.yaml",
-            "--judge",
-            *judge,
-        )
-        assert main(arguments) == 0
-    told = capsys.readouterr().err
-    most = int(re.search(r"at most (\d+) wave", told)[1])
-    assert told.count("vieval: wave ") == waves
-    assert most == waves + (judge[-1] in ("vq2a", "vqascore"))
+        told = batched(service, *split(f"--config {tmp_path}/o.yaml --judge {judge}"))
+    most = int(re.search(r"at most (\d+) wave", told.err)[1])
+    assert told.err.count("vieval: wave ") == waves
+    assert most == waves + judge.endswith(("vq2a", "vqascore"))
+
+
+TOOLS = "cigeval uses image tools between its questions, so each question would be a separate batch"
 
 
 @pytest.mark.parametrize(
     ("judge", "line"),
     [
-        pytest.param(
-            "cigeval",
-            (
-                "cigeval uses image tools between its questions, so each question "
-                "would be a separate batch"
-            ),
-            marks=needs("torch", "transformers"),
-        ),
+        pytest.param("cigeval", TOOLS, marks=needs("torch", "transformers")),
         ("vqascore", "fake returns no log-probabilities, which this judge requires"),
     ],
 )
-def test_a_judge_that_batches_are_nothing_for_is_refused_before_anything_is_sent(
-    tmp_path, store, refused, monkeypatch, judge, line
-):
+def test_a_judge_against_batches(tmp_path, store, batched, monkeypatch, judge, line):
     samples(tmp_path, 2)
-    monkeypatch.setattr(
-        "vieval_plugin.backends.http.openai.first_token", lambda answer: {}
-    )
+    first_token = "vieval_plugin.backends.http.openai.first_token"
+    monkeypatch.setattr(first_token, lambda answer: {})
     with BatchServer() as service:
-        assert line in refused(command(tmp_path, service, "--batch", "--judge", judge))
+        assert line in batched(service, "--judge", judge, code=1).err
         assert not service.files
 
 
-def test_a_gateway_that_fails_at_files_and_lists_none_has_no_service_of_files(
-    tmp_path, store, refused
-):
+def test_a_gateway_without_a_service_of_files_is_named(tmp_path, store, batched):
     """LiteLLM without `files_settings`, for which it answers 500 to an upload and 404 to a list."""
     samples(tmp_path, 2)
     uploads = Counter()
@@ -633,54 +513,36 @@ def test_a_gateway_that_fails_at_files_and_lists_none_has_no_service_of_files(
         return 500 if method == "POST" else 404
 
     with BatchServer(on_call=fails) as service:
-        line = refused(command(tmp_path, service, "--batch"))
+        line = batched(service, code=1).err.splitlines()[-1]
     assert "does not accept files (HTTP 500: a fault before)" in line
     assert "omit --batch" in line
     assert uploads["POST"] <= 4
 
 
-def test_an_upload_that_the_service_processes_is_waited_for_and_sent_once(
-    live, tmp_path, capsys
-):
-    samples(tmp_path, 5)
-    expected = live()
-    with BatchServer(processing=4) as service:
-        assert main(command(tmp_path, service, "--batch", "--fresh")) == 0
-        assert len(service.batches) == 1
-        assert len(service.files) == 2
-    assert capsys.readouterr().err.count("for the service to process file-0") == 1
-    assert verdicts(tmp_path / "v.jsonl") == expected
+def test_a_processed_upload_is_waited_for(same):
+    service, said = same(5, BatchServer(processing=4))
+    assert len(service.batches) == 1
+    assert len(service.files) == 2
+    assert said.count("for the service to process file-0") == 1
 
 
-def test_a_service_without_batches_is_named_with_what_to_do(tmp_path, store, refused):
+def test_a_service_without_batches_is_named_with_what_to_do(tmp_path, store, batched):
     samples(tmp_path, 2)
     with FakeServer() as server:
-        line = refused(command(tmp_path, server, "--batch"))
+        line = batched(server, code=1).err.splitlines()[-1]
     assert "does not accept files" in line
     assert "omit --batch" in line
 
 
-def test_log_probabilities_come_by_batches_where_the_service_lists_them(live, tmp_path):
-    samples(tmp_path, 20)
-    expected = live("--judge", "vqascore")
-    with BatchServer() as service:
-        assert main(command(tmp_path, service, "--batch", "--judge", "vqascore")) == 0
-        assert set(service.paid.values()) == {1}
-    assert verdicts(tmp_path / "v.jsonl") == expected
+def test_log_probabilities_come_by_batches_where_the_service_lists_them(same):
+    same(20, BatchServer(), "--judge", "vqascore")
 
 
-def test_files_of_batches_are_answered_by_whoever_is_asked_to(live, tmp_path, refused):
+def test_anyone_answers_files_of_batches(live, tmp_path, refused, vieval):
     samples(tmp_path, 20)
     expected = live()
     folder = tmp_path / "batches"
-    arguments = [
-        "score",
-        str(tmp_path / "s.jsonl"),
-        "--out",
-        str(tmp_path / "v.jsonl"),
-        "--model",
-        "fake",
-    ]
+    arguments = split(f"score {tmp_path}/s.jsonl --out {tmp_path}/v.jsonl --model fake")
     arguments += ["--batch-files", str(folder)]
     line = refused(arguments)
     requests, answers = re.search(
@@ -697,14 +559,12 @@ def test_files_of_batches_are_answered_by_whoever_is_asked_to(live, tmp_path, re
                 arguments
             )
         Path(answers).write_bytes(service.contents[batch["output_file_id"]])
-    assert main(arguments) == 0
+    vieval(*arguments)
     assert verdicts(tmp_path / "v.jsonl") == expected
 
 
 @pytest.mark.vllm
-def test_vllm_answers_files_wave_by_wave_and_its_answers_are_read_back(
-    store, capsys, tmp_path
-):
+def test_vllm_answers_files_wave_by_wave(store, capsys, tmp_path):
     def told(arguments):
         main(arguments)
         return capsys.readouterr().err
@@ -714,16 +574,10 @@ def test_vllm_answers_files_wave_by_wave_and_its_answers_are_read_back(
         pytest.skip("set VIEVAL_VLLM_PYTHON to the Python of an environment with vLLM")
     samples(tmp_path, 6)
     model = tiny_model.build(tmp_path / "tiny")
-    arguments = [
-        "score",
-        tmp_path / "s.jsonl",
-        "--out",
-        tmp_path / "v.jsonl",
-        "--model",
-        "tiny",
-        "--max-tokens",
-        160,
-    ]
+    arguments = split(
+        f"score {tmp_path}/s.jsonl --out {tmp_path}/v.jsonl --model tiny "
+        "--max-tokens 160"
+    )
     arguments = [*map(str, arguments), "--batch-files", str(tmp_path / "batches")]
     said = (
         "--served-model-name tiny --dtype float32 --max-model-len 8192 --max-num-seqs 4 "
@@ -745,28 +599,19 @@ def test_vllm_answers_files_wave_by_wave_and_its_answers_are_read_back(
     ):
         requests, answers = files.groups()
         module = [
-            python,
-            "-m",
-            "vllm.entrypoints.openai.run_batch",
-            "-i",
-            requests,
-            "-o",
-            answers,
-            "--model",
+            *split(
+                f"{python} -m vllm.entrypoints.openai.run_batch -i {requests} -o {answers} "
+                "--model"
+            ),
             str(model),
         ]
+        asked = [*module, *said.split(), *blanks]
         subprocess.run(
-            [*module, *said.split(), *blanks],
-            env=environment,
-            cwd=tmp_path,
-            check=True,
-            capture_output=True,
+            asked, env=environment, cwd=tmp_path, check=True, capture_output=True
         )
         answered += 1
         assert answered <= 2  # the second wave are re-asks
-    rows = [
-        json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()
-    ]
+    rows = read_lines(tmp_path / "v.jsonl")
     assert len(rows) == 6
     assert {row["status"] for row in rows} <= {"ok", "repaired", "parse_failure"}
     assert any(row["scores"] for row in rows)
@@ -821,9 +666,7 @@ sys.exit(main(arguments))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("judge", ["viescore", "t2i_eval"])
-def test_2000_samples_are_judged_once_whenever_the_command_is_killed(
-    store, tmp_path, capsys, judge
-):
+def test_2000_samples_survive_any_kill(store, tmp_path, capsys, judge):
     count = 2000
     samples(tmp_path, count)
     with open(store.with_name("vieval.yaml"), "a") as file:

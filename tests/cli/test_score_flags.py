@@ -4,6 +4,7 @@ files; rows by kind.
 
 import json
 from functools import partial
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -24,22 +25,20 @@ def samples(tmp_path):
     rows = []
     for number, kind in enumerate(["tig", "tie", "sdig"] * 2):
         images = {"output": f"{number}.png"}
-        PIL.Image.new("RGB", (32, 32), (40 * number, 90, 200)).save(
-            tmp_path / f"{number}.png"
-        )
+        path = tmp_path / f"{number}.png"
+        PIL.Image.new("RGB", (32, 32), (40 * number, 90, 200)).save(path)
         images |= {"tie": {"source": "0.png"}, "sdig": {"subject": "0.png"}}.get(
             kind, {}
         )
         model = "mine" if number < 3 else "theirs"
-        rows.append(
-            {
-                "uid": str(number % 3),
-                "image_model": model,
-                "kind": kind,
-                "images": images,
-                "texts": TEXTS[kind],
-            }
-        )
+        row = {
+            "uid": str(number % 3),
+            "image_model": model,
+            "kind": kind,
+            "images": images,
+            "texts": TEXTS[kind],
+        }
+        rows.append(row)
     (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
     return tmp_path / "s.jsonl"
 
@@ -61,19 +60,9 @@ def test_flags_of_the_backbone_are_on_top_of_the_options(score, tmp_path):
     with FakeServer(reply=reply) as server:
         options = tmp_path / "other.yaml"
         judge = {"model": "fake", "base_url": server.base_url, "max_tokens": 99}
-        options.write_text(
-            json.dumps({"backbones": {"judge": judge}, "store": {"use": False}})
-        )
-        flags = [
-            "--temperature",
-            "0.5",
-            "--num-concurrent",
-            "1",
-            "--timeout",
-            "9",
-            "--patience",
-            "8",
-        ]
+        text = json.dumps({"backbones": {"judge": judge}, "store": {"use": False}})
+        options.write_text(text)
+        flags = split("--temperature 0.5 --num-concurrent 1 --timeout 9 --patience 8")
         code, rows, _, _ = score("--config", options, *flags, "--limit", "2")
     assert code == 0
     assert len(rows) == 2
@@ -100,7 +89,5 @@ def test_verdicts_lie_beside_what_is_judged_where_no_file_is_named(tmp_path, vie
 
 
 def test_a_benchmark_needs_a_file(vieval):
-    assert (
-        "--out FILE (or --plan) is required"
-        in vieval("score", "--benchmark", "vieval_demo", code=1).err
-    )
+    said = vieval("score", "--benchmark", "vieval_demo", code=1).err
+    assert "--out FILE (or --plan) is required" in said

@@ -3,10 +3,12 @@ file.
 """
 
 import json
+from shlex import split
 
 import pytest
 
 from tests.fake_server import FakeServer
+from tests.stored_results import read_lines
 from tests.tool_pictures import photograph
 from vieval_plugin.cli import main
 
@@ -32,9 +34,7 @@ def server():
         yield running
 
 
-def test_an_image_and_its_prompt_are_answered_in_three_lines(
-    folder, server, capsys, monkeypatch
-):
+def test_an_answer_takes_three_lines(folder, server, capsys, monkeypatch):
     monkeypatch.setenv("VIEVAL_MODEL", "fake")
     monkeypatch.setenv("VIEVAL_BASE_URL", server.base_url)
     assert main(["score", "cat.png", "--prompt", "a red cat"]) == 0
@@ -49,41 +49,20 @@ def test_an_image_and_its_prompt_are_answered_in_three_lines(
 
 
 def test_an_edit_is_told_by_its_source_and_instruction(folder, server, capsys):
-    edit = [
-        "score",
-        "cat.png",
-        "dog.png",
-        "--source",
-        "before.png",
-        "--instruction",
-        "add a hat",
-        "--json",
-    ]
-    assert (
-        main(
-            [
-                *edit,
-                "--model",
-                "fake",
-                "--base-url",
-                server.base_url,
-                "--out",
-                "verdicts.jsonl",
-            ]
-        )
-        == 0
+    edit = split(
+        "score cat.png dog.png --source before.png --instruction 'add a hat' --json"
     )
+    command = [
+        *edit,
+        *split(f"--model fake --base-url {server.base_url} --out verdicts.jsonl"),
+    ]
+    found = main(command)
+    assert found == 0
     verdicts = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [
         (verdict["uid"], verdict["kind"], verdict["status"]) for verdict in verdicts
-    ] == [
-        ("cat", "tie", "ok"),
-        ("dog", "tie", "ok"),
-    ]
-    assert [
-        json.loads(line)
-        for line in (folder / "verdicts.jsonl").read_text().splitlines()
-    ] == verdicts
+    ] == [("cat", "tie", "ok"), ("dog", "tie", "ok")]
+    assert read_lines(folder / "verdicts.jsonl") == verdicts
 
 
 def test_a_judge_that_needs_no_text_measures_an_image_alone(folder, capsys):
@@ -100,35 +79,12 @@ def test_a_judge_that_needs_no_text_measures_an_image_alone(folder, capsys):
     ],
 )
 def test_what_an_address_asks_with_is_nowhere(folder, capsys, address):
-    assert (
-        main(
-            [
-                "score",
-                address,
-                "--prompt",
-                "a red cat",
-                "--judge",
-                "sharpness",
-                "--out",
-                "v.jsonl",
-            ]
-        )
-        == 1
+    found = main(
+        split(f"score {address} --prompt 'a red cat' --judge sharpness --out v.jsonl")
     )
-    assert (
-        main(
-            [
-                "score",
-                address,
-                "--prompt",
-                "a red cat",
-                "--judge",
-                "sharpness",
-                "--json",
-            ]
-        )
-        == 1
-    )
+    assert found == 1
+    got = main(split(f"score {address} --prompt 'a red cat' --judge sharpness --json"))
+    assert got == 1
     out, error = capsys.readouterr()
     written = [file.read_text() for file in folder.glob("v.jsonl*")]
     assert written
@@ -139,12 +95,10 @@ def test_equal_broken_files_are_each_named_as_they_are_called(folder, capsys):
     for name in ("one", "two", "three"):
         (folder / f"{name}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(50))
     names = ["one.png", "two.png", "three.png"]
-    assert (
-        main(
-            ["score", *names, "--prompt", "a red cat", "--judge", "sharpness", "--json"]
-        )
-        == 1
+    found = main(
+        ["score", *names, "--prompt", "a red cat", "--judge", "sharpness", "--json"]
     )
+    assert found == 1
     reasons = {
         v["uid"]: v["trace"][0]["reason"]
         for v in map(json.loads, capsys.readouterr().out.splitlines())

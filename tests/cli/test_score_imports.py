@@ -1,13 +1,14 @@
 """Scoring a folder of images loads judges alone: no benchmark, and few of our modules."""
 
-import subprocess
 import sys
+from shlex import split
 
 import PIL.Image
 import pytest
 
 from tests import bounds
 from tests.builders import a_provenance, a_verdict_file, some_scores
+from tests.work import run_process
 
 SCORE = """
 import sys
@@ -21,28 +22,16 @@ def test_scoring_a_folder_imports_no_benchmark_and_few_modules(tmp_path, monkeyp
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "images").mkdir()
     for number in range(3):
-        PIL.Image.effect_noise((16, 16), 40 + number).convert("RGB").save(
-            tmp_path / "images" / f"{number}.png"
-        )
+        path = tmp_path / "images" / f"{number}.png"
+        PIL.Image.effect_noise((16, 16), 40 + number).convert("RGB").save(path)
     (tmp_path / "prompts.txt").write_text("grains\nsand\nsky\n")
-    done = subprocess.run(
-        [sys.executable, "-c", SCORE],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_process([sys.executable, "-c", SCORE], cwd=tmp_path, check=True)
     code, *modules = done.stdout.splitlines()[-1].split()
     assert code == "0", done.stderr
     rooms = {name.split(".")[1] for name in modules if "." in name}
-    assert not rooms & {
-        "benchmarks",
-        "meta_evaluation",
-        "tasks",
-        "importers",
-        "report",
-        "hosts",
-    }
+    assert not rooms & set(
+        split("benchmarks meta_evaluation tasks importers report hosts")
+    )
     assert len(modules) < bounds.MODULES_OF_A_SCORE
 
 
@@ -67,13 +56,7 @@ def test_a_report_enters_few_modules_and_does_not_import_pyarrow(tmp_path):
         {"aurora": some_scores(40, 0.4), "borealis": some_scores(40, 0.5, seed=1)},
         source=a_provenance(model="judge-7b"),
     )
-    done = subprocess.run(
-        [sys.executable, "-c", REPORT],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_process([sys.executable, "-c", REPORT], cwd=tmp_path, check=True)
     code, entered, *modules = done.stdout.splitlines()[-1].split()
     assert code == "0", done.stderr
     assert int(entered) < bounds.MODULES_OF_A_REPORT
@@ -97,24 +80,20 @@ OURS = {
         (COMMAND.format("--help"), NUMBERS | OURS),
         (
             "from vieval_plugin import Judge",
-            {
-                "scipy",
-                "markdown_it",
-                "json_repair",
-                "vieval_plugin.benchmarks",
-                "vieval_plugin.run.session",
-                "vieval_plugin.readers.samples",
-                "vieval_plugin.backends.http.openai",
-            },
+            set(
+                split(
+                    "scipy markdown_it json_repair vieval_plugin.benchmarks "
+                    "vieval_plugin.run.session vieval_plugin.readers.samples "
+                    "vieval_plugin.backends.http.openai"
+                )
+            ),
         ),
     ],
     ids=["version", "help", "Judge"],
 )
 def test_a_start_imports_only_what_it_needs(start, unneeded):
     code = f"import sys\ntry:\n    {start}\nfinally:\n    print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600
-    )
+    done = run_process([sys.executable, "-c", code], timeout=600)
     imported = done.stderr.splitlines()[-1].split()
     assert "vieval_plugin" in imported
     assert not unneeded & set(imported)

@@ -8,11 +8,13 @@ import json
 import re
 import sys
 from pathlib import Path
+from shlex import split
 
 import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, named
+from tests.stored_results import read_lines
 from vieval_plugin.cli import main
 
 
@@ -37,7 +39,7 @@ def folder(store, tmp_path, monkeypatch):
 
 
 def lines(path):
-    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+    return read_lines(Path(path))
 
 
 SCORE = ["score", "images", "--prompts", "prompts.txt", "--out", "out/v.jsonl"]
@@ -56,9 +58,7 @@ def test_verdicts_hold_texts_and_where_images_are(folder, vieval):
     }
 
 
-def test_pages_show_the_images_of_folders_and_say_which_changed(
-    folder, vieval, tmp_path
-):
+def test_pages_say_which_images_changed(folder, vieval, tmp_path):
     vieval(*SCORE, "--judge", "sharpness")
     vieval("report", "out/v.jsonl", "--out", "r")
     page = (folder / "r" / "report.html").read_text()
@@ -78,10 +78,8 @@ def test_pages_show_the_images_of_folders_and_say_which_changed(
     assert (folder / "label.html").read_text().count("UklGR") == 6
     vieval("show", "out/v.jsonl", "theirs/2", "--html", "one.html")
     assert "changed" not in (folder / "one.html").read_text()
-    assert (
-        "has changed since it was judged; restore it, or judge again"
-        in vieval("show", "out/v.jsonl", "mine/1", "--html", "one.html", code=1).err
-    )
+    said = vieval("show", "out/v.jsonl", "mine/1", "--html", "one.html", code=1).err
+    assert "has changed since it was judged; restore it, or judge again" in said
 
 
 def test_images_in_cells_of_a_parquet_file_are_shown(folder, vieval):
@@ -93,9 +91,8 @@ def test_images_in_cells_of_a_parquet_file_are_shown(folder, vieval):
     rows = [
         {"output": file.read_bytes(), "prompt": f"a {file.stem}"} for file in files
     ] * 20
-    parquet.write_table(
-        pyarrow.Table.from_pylist(rows), folder / "s.parquet", row_group_size=7
-    )
+    table = pyarrow.Table.from_pylist(rows)
+    parquet.write_table(table, folder / "s.parquet", row_group_size=7)
     vieval("score", "s.parquet", "--judge", "sharpness", "--out", "v.jsonl")
     image = lines("v.jsonl")[40]["images"]["output"]
     digest = hashlib.sha256(files[1].read_bytes()).hexdigest()
@@ -113,28 +110,17 @@ def test_images_in_cells_of_a_parquet_file_are_shown(folder, vieval):
     vieval("show", "v.jsonl", f"tig/{uid}", "--html", "one.html")
 
 
-def test_each_judge_that_can_run_is_written_and_the_others_are_said_at_the_end(
-    folder, vieval, server
-):
-    judges = [
-        "--judge",
-        "viescore",
-        "--judge",
-        "sharpness",
-        "--judge",
-        "clip_score",
-        "--scorer",
-        str(folder / "none"),
-    ]
+def test_judges_that_cannot_run_are_named_at_the_end(folder, vieval, server):
+    judges = split(
+        f"--judge viescore --judge sharpness --judge clip_score --scorer {folder}/none"
+    )
     said = vieval(*SCORE, *judges, *named(server), code=1)
     assert {row["judge"] for row in lines("out/v.jsonl")} == {"viescore", "sharpness"}
     assert said.err.splitlines()[-1].startswith("vieval: clip_score: ")
     assert not Path("out/v.jsonl.partial").exists()
 
 
-def test_what_a_judge_had_judged_before_its_server_went_away_is_kept_for_the_same_command(
-    folder, vieval
-):
+def test_verdicts_before_a_server_went_away_are_kept(folder, vieval):
     (folder / "o.yaml").write_text("store: {use: false}\n")
     flags = ["--config", "o.yaml", "--num-concurrent", "1", "--patience", "1"]
     command = [*SCORE, "--judge", "sharpness", "--judge", "viescore", *flags]
@@ -150,9 +136,8 @@ def test_what_a_judge_had_judged_before_its_server_went_away_is_kept_for_the_sam
         said = vieval(*command, *named(server)).err
         assert server.stats()["requests"] <= 1 + 2 * (6 - kept)
     assert f"{6 + kept} verdicts from an earlier run" in said
-    assert [row["judge"] for row in lines("out/v.jsonl")] == ["sharpness"] * 6 + [
-        "viescore"
-    ] * 6
+    found = [row["judge"] for row in lines("out/v.jsonl")]
+    assert found == (["sharpness"] * 6 + ["viescore"] * 6)
     assert not Path("out/v.jsonl.partial").exists()
 
 
@@ -166,16 +151,7 @@ def test_a_flat_table_has_a_row_a_verdict(folder, vieval, ending):
     (folder / "images" / "theirs" / "3.png").write_text("none")
     out = folder / f"v.{ending}"
     vieval(
-        "score",
-        "images",
-        "--prompts",
-        "prompts.csv",
-        "--judge",
-        "sharpness",
-        "--judge",
-        "ssim",
-        "--out",
-        out,
+        f"score images --prompts prompts.csv --judge sharpness --judge ssim --out {out}",
         code=1,
     )
     if ending == "csv":
@@ -199,16 +175,14 @@ def test_a_flat_table_has_a_row_a_verdict(folder, vieval, ending):
 
 
 def test_an_address_keeps_no_key_in_results(folder, vieval, tmp_path):
-    (tmp_path / "s.jsonl").write_text(
-        json.dumps(
-            {
-                "uid": "1",
-                "kind": "tig",
-                "images": {"output": "http://h.example/a.png?key=hunter2-and-more"},
-                "texts": {"prompt": "x"},
-            }
-        )
-    )
+    document = {
+        "uid": "1",
+        "kind": "tig",
+        "images": {"output": "http://h.example/a.png?key=hunter2-and-more"},
+        "texts": {"prompt": "x"},
+    }
+    text = json.dumps(document)
+    (tmp_path / "s.jsonl").write_text(text)
     vieval("score", "s.jsonl", "--judge", "sharpness", "--out", "v.jsonl", code=1)
     assert "hunter2" not in (tmp_path / "v.jsonl").read_text()
 
@@ -218,12 +192,7 @@ def test_an_address_keeps_no_key_in_results(folder, vieval, tmp_path):
 
 def test_an_image_prints_at_most_five_lines_a_judge(folder, vieval, server):
     flags = [
-        "--prompt",
-        "a red cat",
-        "--judge",
-        "t2i_eval",
-        "--judge",
-        "viescore",
+        *split("--prompt 'a red cat' --judge t2i_eval --judge viescore"),
         *named(server),
     ]
     said = vieval("score", "images/mine/1.png", *flags).out.splitlines()
@@ -235,14 +204,7 @@ def test_an_image_prints_at_most_five_lines_a_judge(folder, vieval, server):
 def test_a_source_makes_an_edit_and_equal_names_get_numbers(folder, vieval):
     same = ["images/mine/1.png", "images/theirs/1.png"]
     vieval(
-        "score",
-        *same,
-        "--source",
-        "images/mine/2.png",
-        "--judge",
-        "ssim",
-        "--out",
-        "v.jsonl",
+        "score", *same, *split("--source images/mine/2.png --judge ssim --out v.jsonl")
     )
     assert [(row["uid"], row["kind"]) for row in lines("v.jsonl")] == [
         ("1_1", "tie"),
@@ -250,9 +212,7 @@ def test_a_source_makes_an_edit_and_equal_names_get_numbers(folder, vieval):
     ]
 
 
-def test_a_parquet_table_without_its_package_is_refused_before_anything_is_judged(
-    folder, vieval, monkeypatch
-):
+def test_parquet_without_its_package_is_refused_first(folder, vieval, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     said = vieval(*SCORE[:-1], "v.parquet", "--judge", "sharpness", code=1).err
     assert (
@@ -276,14 +236,9 @@ def test_half_a_character_of_a_reply_is_no_end_of_a_run(tmp_path, capsys):
     (tmp_path / "s.jsonl").write_text(json.dumps(row) + "\n")
     reply = json.dumps({"score": [7, 7], "reasoning": "half \ud800 of it"})
     with FakeServer(reply=lambda request: reply) as server:
-        flags = [
-            "--model",
-            "fake",
-            "--base-url",
-            server.base_url,
-            "--out",
-            str(tmp_path / "v.jsonl"),
-        ]
+        flags = split(
+            f"--model fake --base-url {server.base_url} --out {tmp_path}/v.jsonl"
+        )
         assert main(["score", str(tmp_path / "s.jsonl"), *flags]) in (0, 1)
     assert "unforeseen" not in capsys.readouterr().err
     [line] = map(json.loads, (tmp_path / "v.jsonl").read_text().splitlines())
@@ -291,16 +246,13 @@ def test_half_a_character_of_a_reply_is_no_end_of_a_run(tmp_path, capsys):
     assert "\ud800" not in json.dumps(line, ensure_ascii=False)
 
 
-def test_images_that_name_no_generator_are_yours_in_sentences_and_tables(
-    samples_file, vieval, tmp_path
-):
-    rows = [json.loads(line) for line in samples_file.read_text().splitlines()]
-    samples_file.write_text(
-        "".join(
-            json.dumps({**row, "uid": str(n), "image_model": ""}) + "\n"
-            for n, row in enumerate(rows)
-        )
+def test_images_without_a_generator_are_yours(samples_file, vieval, tmp_path):
+    rows = read_lines(samples_file)
+    text = "".join(
+        json.dumps({**row, "uid": str(n), "image_model": ""}) + "\n"
+        for n, row in enumerate(rows)
     )
+    samples_file.write_text(text)
     out = tmp_path / "v.jsonl"
     vieval("score", samples_file, "--judge", "sharpness", "--out", out)
     ranked = vieval("rank", out).out

@@ -4,7 +4,6 @@ import pytest
 
 from tests.demo_samples import demo_file
 from tests.verdict_files import provenance_of
-from vieval_plugin.cli import main
 
 
 @pytest.fixture
@@ -28,23 +27,20 @@ def test_own_images_are_scored_with_named_weights(score, scorer_weights):
     assert "from the cache: 6" in said
 
 
-def test_a_verdict_is_shown_with_its_images_and_weights(
-    score, scorer_weights, tmp_path
-):
+def test_a_verdict_is_shown_with_weights(score, scorer_weights, tmp_path, vieval):
     assert score("tie", "--judge", "lpips", "--scorer", scorer_weights["lpips"])[0] == 0
     verdicts, page = tmp_path / "verdicts.jsonl", tmp_path / "page.html"
     shown = ["show", str(verdicts), "demo_a/0", "--html", str(page)]
-    assert main(shown) == 0
+    vieval(*shown)
     assert page.read_text().count("<img") >= 2
     assert "sha256:" in page.read_text()
 
 
 def test_weights_that_are_not_there_end_with_one_line(score, tmp_path):
-    code, verdicts, _, said = score(
-        "tig", "--judge", "clip_score", "--scorer", tmp_path / "nothing"
-    )
+    nothing = tmp_path / "nothing"
+    code, verdicts, _, said = score("tig", "--judge", "clip_score", "--scorer", nothing)
     assert (code, verdicts) == (1, [])
-    assert f"vieval: {tmp_path}/nothing: weights folder not found" in said
+    assert f"vieval: {nothing}: weights folder not found" in said
 
 
 DESCRIBED = """\
@@ -62,9 +58,7 @@ def described(folder, weights):
     return folder / "mine.yaml"
 
 
-def test_a_described_scorer_scores_as_its_description_says(
-    score, scorer_weights, tmp_path
-):
+def test_a_described_scorer_scores(score, scorer_weights, tmp_path, vieval):
     path = described(tmp_path, scorer_weights["clip_score"])
     code, verdicts, *_ = score("tig", "--judge", path)
     assert code == 0
@@ -75,12 +69,10 @@ def test_a_described_scorer_scores_as_its_description_says(
         assert step["reason"].startswith("mine on ")
         assert provenance_of(tmp_path / "verdicts.jsonl", verdict)["pack"] == "mine"
     shown = ["show", str(tmp_path / "verdicts.jsonl"), "demo_a/0"]
-    assert main(shown) == 0
+    vieval(*shown)
 
 
-def test_kinds_that_a_description_does_not_name_are_not_applicable(
-    score, scorer_weights, tmp_path
-):
+def test_undescribed_kinds_are_not_applicable(score, scorer_weights, tmp_path):
     path = described(tmp_path, scorer_weights["clip_score"])
     code, verdicts, *_ = score("tie", "--judge", path)
     assert code == 1

@@ -160,14 +160,13 @@ def checkout(name, folder):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_judge_without_its_wording_says_how_to_import_it(name, vieval, tmp_path):
+    out = tmp_path / "out.jsonl"
     samples = demo_file(tmp_path, "tie" if name == "edit_reward" else "tig")
-    said = vieval(
-        "score", samples, "--judge", name, "--out", tmp_path / "out.jsonl", code=1
-    )
+    said = vieval("score", samples, "--judge", name, "--out", out, code=1)
     [line] = said.err.strip().splitlines()
     assert f"run `vieval prompts import {name} CHECKOUT --to FOLDER`" in line
     assert registry.judge(name).file.manifest.wording.repository in line
-    assert not (tmp_path / "out.jsonl").exists()
+    assert not out.exists()
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -180,9 +179,7 @@ def test_other_texts_than_the_pinned_ones_are_refused(name, vieval, tmp_path):
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_an_imported_wording_is_what_the_network_reads(
-    name, vieval, tmp_path, monkeypatch
-):
+def test_a_network_reads_an_imported_wording(name, vieval, tmp_path, monkeypatch):
     folder = tmp_path / "tiny"
     folder.mkdir()
     network, _ = reward_model(name, folder)
@@ -212,9 +209,7 @@ def test_an_imported_wording_is_what_the_network_reads(
     registry.judges.cache_clear()
 
 
-def test_the_list_knows_weights_that_the_options_name(
-    vieval, scorer_weights, monkeypatch, tmp_path
-):
+def test_the_list_knows_named_weights(vieval, scorer_weights, monkeypatch, tmp_path):
     options = tmp_path / "options.yaml"
     folder = scorer_weights["clip_score"]
     options.write_text(f"scorers: {{pickscore: {{model: {folder}}}}}\n")

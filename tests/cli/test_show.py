@@ -8,7 +8,6 @@ from tests.fake_server import FakeServer
 from tests.t2i_eval_run import UNSTORED, provenance
 from tests.verdict_files import copied
 from vieval_plugin import Backbone, evaluate
-from vieval_plugin.cli import main
 from vieval_plugin.readers.samples import read_samples
 from vieval_plugin.run.verdict_lines import run_file, write_verdicts
 
@@ -30,11 +29,9 @@ def test_show_prints_a_verdict_as_a_tree(run, vieval):
     assert lines[at + 5] == "      score [ok] -> 7"
 
 
-def test_show_writes_a_page_with_questions_and_pictures_in_which_no_word_is_markup(
-    run, tmp_path
-):
+def test_show_writes_a_page_in_which_no_word_is_markup(run, tmp_path, vieval):
     page = tmp_path / "page.html"
-    assert main(["show", str(run / "verdicts.jsonl"), "m/s0", "--html", str(page)]) == 0
+    vieval("show", run / "verdicts.jsonl", "m/s0", "--html", page)
     written = page.read_text()
     assert "<b>cat</b>" not in written
     assert "&lt;b&gt;cat&lt;/b&gt;" in written
@@ -64,21 +61,18 @@ def test_of_two_judges_verdicts_on_a_sample_one_is_named(run, tmp_path, vieval):
         "2 verdicts match this sample (t2i_eval, cigeval); choose one with --judge"
         in printed
     )
-    assert (
-        main(["show", str(tmp_path / "both.jsonl"), "s0", "--judge", "t2i_eval"]) == 0
-    )
+    vieval(f"show {tmp_path}/both.jsonl s0 --judge t2i_eval")
 
 
-def test_a_page_of_vqascore_shows_its_question(run, tmp_path):
+def test_a_page_of_vqascore_shows_its_question(run, tmp_path, vieval):
     samples = [row.sample for row in read_samples(run / "samples.jsonl")]
     with FakeServer() as server:
         backbone = Backbone(model="m", base_url=server.base_url)
         verdicts = evaluate(
             samples, judge="vqascore", backbone=backbone, options=UNSTORED
         )
-    write_verdicts(
-        tmp_path / "v.jsonl", samples, verdicts, provenance("vqascore", backbone)
-    )
+    path = tmp_path / "v.jsonl"
+    write_verdicts(path, samples, verdicts, provenance("vqascore", backbone))
     page = ["--html", str(tmp_path / "v.html")]
-    assert main(["show", str(tmp_path / "v.jsonl"), "s1", *page]) == 0
+    vieval(f"show {tmp_path}/v.jsonl s1", *page)
     assert "a lonely tree" in (tmp_path / "v.html").read_text()

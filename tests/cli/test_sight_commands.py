@@ -59,9 +59,8 @@ def test_doctor_finds_how_a_server_takes_images(name, vieval, monkeypatch):
     settings, problem, _ = SERVERS[name]
     monkeypatch.setattr("vieval_plugin.cli.doctor._SECONDS", 2.0)
     with FakeServer(**settings) as server:
-        out = vieval(
-            "doctor", "--base-url", server.base_url, code=1 if problem else 0
-        ).out
+        code = 1 if problem else 0
+        out = vieval("doctor", "--base-url", server.base_url, code=code).out
     problems = [line for line in out.splitlines() if line.startswith("PROBLEM")]
     assert len(problems) == bool(problem)
     assert problem is None or problem in problems[0]
@@ -104,9 +103,7 @@ def test_a_reward_server_gives_no_reward_by_a_model_that_does_not_see(samples_fi
     assert '"ok"' not in json.dumps(answer)
 
 
-def test_an_address_from_the_environment_of_other_clients_is_named(
-    vieval, tmp_path, monkeypatch
-):
+def test_an_address_of_other_clients_is_named(vieval, tmp_path, monkeypatch):
     picture = tmp_path / "a.png"
     PIL.Image.new("RGB", (32, 32), (1, 2, 3)).save(picture)
     for name in ("VIEVAL_MODEL", "VIEVAL_BASE_URL"):

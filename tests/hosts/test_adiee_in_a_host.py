@@ -3,6 +3,7 @@ model.
 """
 
 import math
+from shlex import split
 
 import pytest
 
@@ -14,7 +15,6 @@ from tests.extras import VLLM_URL, served_by_vllm
 from tests.fake_server import FakeServer
 from tests.in_process import demo, rated, served, shown
 from tests.playing import first_asks, prepared
-from vieval_plugin.cli import main
 from vieval_plugin.images import decode
 
 TIE = "vieval_demo_adiee_tie"
@@ -34,9 +34,8 @@ def tiny(tmp_path_factory):
     return tiny_model.build(tmp_path_factory.mktemp("tiny"))
 
 
-def test_a_model_that_knows_the_truth_agrees_with_it_and_replays_alike(
-    evaluate, tmp_path
-):
+def test_a_model_that_knows_the_truth_agrees_and_replays(evaluate, tmp_path, vieval):
+    run0 = tmp_path / "run0"
     with FakeServer(reply=truthful) as server:
         run = evaluate(*served("vieval_openai", server), tasks=TIE, limit=48)
     assert set(run.statuses) <= {
@@ -45,17 +44,10 @@ def test_a_model_that_knows_the_truth_agrees_with_it_and_replays_alike(
     }  # for some the judge drew other words to answer with
     assert sum(run.statuses.values()) == 48
     assert run.metrics["O_fisher,none"] > 0.98
-    again = evaluate(
-        *in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE, limit=48
-    )
+    again = evaluate(*in_process.replay(run0, "", "")[:4], tasks=TIE, limit=48)
     assert again.metrics == run.metrics
     page = tmp_path / "page.html"
-    assert (
-        main(
-            ["show", str(tmp_path / "run0"), "demo_a/demo_00.png", "--html", str(page)]
-        )
-        == 0
-    )
+    vieval(f"show {run0} demo_a/demo_00.png --html {page}")
     assert page.read_text().count("<img") == 2
 
 
@@ -101,16 +93,9 @@ def expected_of(folder, sample):
     )
 
 
-def test_expected_is_the_mean_over_the_models_own_logits_and_replays_alike(
-    evaluate, tiny, tmp_path
-):
+def test_expected_is_the_mean_over_logits_and_replays(evaluate, tiny, tmp_path, vieval):
     arguments = (
-        "--model",
-        "vieval_transformers",
-        "--model_args",
-        f"model={tiny}",
-        "--batch_size",
-        "4",
+        *split(f"--model vieval_transformers --model_args model={tiny} --batch_size 4"),
     )
     run = evaluate(*arguments, tasks=TIE, judges={"adiee": {"mode": "expected"}})
     assert run.statuses == {"ok": 6}
@@ -120,18 +105,7 @@ def test_expected_is_the_mean_over_the_models_own_logits_and_replays_alike(
         assert scores[name] == pytest.approx(expected_of(tiny, demo()[name]), abs=1e-5)
     again = evaluate(*in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE)
     assert again.metrics == run.metrics
-    assert (
-        main(
-            [
-                "show",
-                str(tmp_path / "run0"),
-                "demo_a/demo_00.png",
-                "--html",
-                str(tmp_path / "page.html"),
-            ]
-        )
-        == 0
-    )
+    vieval(f"show {tmp_path}/run0 demo_a/demo_00.png --html {tmp_path}/page.html")
 
 
 @pytest.fixture(scope="module")
@@ -139,9 +113,7 @@ def served_tiny():
     """The arguments of a real vLLM, and the folder of its weights."""
     model = served_by_vllm()
     return (
-        "--model",
-        "vieval_openai",
-        "--model_args",
+        *split("--model vieval_openai --model_args"),
         f"model={model['id']},base_url={VLLM_URL}",
     ), model["root"]
 
@@ -152,10 +124,7 @@ def test_a_real_vllm_tells_what_transformers_does(evaluate, served_tiny):
     run = evaluate(*arguments, tasks=TIE, judges=expected)
     assert run.statuses == {"ok": 6}
     here = evaluate(
-        "--model",
-        "vieval_transformers",
-        "--model_args",
-        f"model={folder}",
+        *split(f"--model vieval_transformers --model_args model={folder}"),
         tasks=TIE,
         judges=expected,
     )

@@ -13,7 +13,6 @@ from tests.fake_server import FakeServer
 from tests.judge_files import LEGIBILITY
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import tasks
-from vieval_plugin.cli import main
 from vieval_plugin.hosts.lmms_eval import task_index
 from vieval_plugin.hosts.vlmevalkit import names
 from vieval_plugin.judges import registry
@@ -61,22 +60,21 @@ def test_a_judge_has_tasks_on_each_benchmark_that_its_kinds_fit(folders):
         for name in entries
         if "legibility" in name and ("_cig" in name or "video" in name)
     ]
-    assert {"signs_viescore", "sign_pairs_legibility", "ImagenHub_legibility"} <= set(
-        names.datasets()
-    )
+    found = {"signs_viescore", "sign_pairs_legibility", "ImagenHub_legibility"}
+    assert found <= (set(names.datasets()))
     # the title of a user's benchmark may be no name of a file
     assert not [name for name in names.datasets() if name.startswith("Street signs")]
 
 
-def test_its_tasks_run_and_are_replayed_and_reported(folders, tmp_path, results_of):
+def test_its_tasks_run_and_replay(folders, tmp_path, results_of, vieval):
+    again = tmp_path / "again"
     options, data = in_process.options_file(tmp_path / "v.yaml"), tmp_path / "none"
     judged = ("signs_viescore", "signs_legibility", "sign_pairs_pairwise")
     with FakeServer() as server:
         model = in_process.served("vieval_openai", server)
         out = ("--output_path", tmp_path / "out", "--log_samples")
-        in_process.run(
-            *model, "--tasks", ",".join(judged), *out, data=data, options=options
-        )
+        text = ",".join(judged)
+        in_process.run(*model, "--tasks", text, *out, data=data, options=options)
     results, samples = results_of(tmp_path / "out")
     assert [len(samples[task]) for task in judged] == [50, 50, 20]
     assert results["results"]["signs_viescore"]["SC_count,none"] == 50
@@ -86,25 +84,10 @@ def test_its_tasks_run_and_are_replayed_and_reported(folders, tmp_path, results_
         "--tasks",
         "signs_legibility",
     )
-    out = ("--output_path", tmp_path / "again", "--log_samples")
+    out = ("--output_path", again, "--log_samples")
     in_process.run("--model", "vieval_replay", *logs, *out, data=data, options=options)
-    assert (
-        results_of(tmp_path / "again")[0]["results"]["signs_legibility"][
-            "status_ok_share,none"
-        ]
-        == 1
-    )
-    assert (
-        main(
-            [
-                "report",
-                str(tmp_path / "out"),
-                str(tmp_path / "again"),
-                "--out",
-                str(tmp_path / "report"),
-            ]
-        )
-        == 0
-    )
+    found = results_of(again)[0]["results"]["signs_legibility"]["status_ok_share,none"]
+    assert found == 1
+    vieval(f"report {tmp_path}/out {again} --out {tmp_path}/report")
     report = (tmp_path / "report" / "report.md").read_text()
     assert all(name in report for name in ("legibility", "fake", "again"))

@@ -30,9 +30,7 @@ GOOD = '{"score": [3, 4], "reasoning": "fine"}'
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("model", ["vieval_openai", "openai"])
-def test_a_signal_ends_a_run_in_order_and_what_was_answered_is_kept(
-    evaluate, tmp_path, capsys, model, name
-):
+def test_a_signal_keeps_the_answers(evaluate, tmp_path, capsys, model, name):
     number, store = getattr(signal, name), tmp_path / "replies.sqlite"
     # a library that another test imported may have left a handler of its own, which VIEval leaves
     # in place
@@ -61,9 +59,7 @@ def test_a_signal_ends_a_run_in_order_and_what_was_answered_is_kept(
         assert run.statuses == {"ok": 12}
 
 
-def test_an_unforeseen_error_ends_a_run_with_one_line_and_a_failing_exit_code(
-    evaluate, monkeypatch, tmp_path
-):
+def test_an_unforeseen_error_is_one_line(evaluate, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(
         "vieval_plugin.hosts.lmms_eval.answering.jobs", lambda *_: 1 / 0
@@ -90,9 +86,7 @@ def runs(tmp_path, *models, more=()):
     return tmp_path / "runs.yaml"
 
 
-def test_a_list_of_runs_goes_on_after_one_that_fails_and_exits_with_1(
-    lmms_eval, results_of, tmp_path
-):
+def test_a_list_of_runs_outlives_a_failing_one(lmms_eval, results_of, tmp_path):
     models = ("vieval_scorer", "vieval_replay", "vieval_scorer")
     mistake = {
         "model": "vieval_scorer",
@@ -131,9 +125,7 @@ def test_of_several_processes_one_that_fails_waits_for_no_other(tmp_path, monkey
     assert not (tmp_path / "1").exists()
 
 
-def test_in_python_an_unforeseen_error_is_an_exception_with_its_cause(
-    monkeypatch, tmp_path
-):
+def test_in_python_an_unforeseen_error_is_an_exception(monkeypatch, tmp_path):
     from lmms_eval.evaluator import simple_evaluate
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -162,9 +154,7 @@ def test_errors_steer_no_terminal():
 
 
 @pytest.mark.parametrize("model", ["vieval_openai", "openai"])
-def test_half_an_image_is_no_image_although_the_host_tells_pillow_to_overlook_it(
-    evaluate, monkeypatch, model
-):
+def test_half_an_image_is_no_image(evaluate, monkeypatch, model):
     load, known = vieval_demo.BENCHMARK.load, benchmark_registry.benchmark
 
     def cut(root, part):

@@ -1,13 +1,12 @@
 """GenEval inside lmms-eval: a generator's images, judged by `objects`, and the mean of six tags."""
 
-import json
-
 import numpy as np
 import PIL.Image
 import pytest
 
 from tests import in_process, tiny_scorers, tiny_segmenter
 from tests.extras import needs
+from tests.stored_results import write_lines
 from vieval_plugin.backends.image_tools import object_detector
 from vieval_plugin.benchmarks.geneval import PROMPTS, TAGS
 from vieval_plugin.results.host_samples import records_of
@@ -33,9 +32,7 @@ def test_the_group_is_the_mean_of_six_tags_with_an_interval(tmp_path, monkeypatc
     (data / "geneval").mkdir(parents=True)
     made.mkdir()
     prompts = [prompt(tag, number) for tag in TAGS for number in range(4)]
-    (data / "geneval" / PROMPTS).write_text(
-        "".join(json.dumps(p) + "\n" for p in prompts)
-    )
+    write_lines(data / "geneval" / PROMPTS, prompts)
     for number in range(len(prompts)):
         rng = np.random.default_rng(number)
         pixels = rng.integers(0, 256, (4, 5, 3), dtype=np.uint8)
@@ -47,9 +44,8 @@ def test_the_group_is_the_mean_of_six_tags_with_an_interval(tmp_path, monkeypatc
         "objects_color": {"model": str(tiny_scorers.build_clip(tmp_path / "colors"))},
     }
     out = tmp_path / "out"
-    options = in_process.options_file(
-        tmp_path / "options.yaml", data=str(data), scorers=scorers
-    )
+    place = tmp_path / "options.yaml"
+    options = in_process.options_file(place, data=str(data), scorers=scorers)
     generator = ("--model", "vieval_images", "--model_args", f"folder={made},name=mine")
     command = in_process.command(generator, GROUP, 4)[1:]
     in_process.run(*command, "--output_path", out, options=options)

@@ -1,6 +1,7 @@
 """A generator beside ImagenHub's published image models, whose outputs the same task judges."""
 
 import json
+from shlex import split
 
 import pytest
 
@@ -9,7 +10,6 @@ pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 from tests import in_process
 from tests.fake_server import FakeServer
 from tests.imagenhub_site import REDUCED
-from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Image
 
 GENERATED = "generate_imagenhub_viescore_tie"
@@ -17,7 +17,8 @@ SCORES = {"MagicBrush": 8, "SDEdit": 4}
 OWN_SCORE = 6
 
 
-def test_published_outputs_are_ranked_beside_a_generators_own(prepared_data, tmp_path):
+def test_published_outputs_are_ranked_beside_ours(prepared_data, tmp_path, vieval):
+    ranks = tmp_path / "ranks"
     data = prepared_data()
     museum = data / "imagenhub" / "museum" / "ImagenHub_Text-Guided_IE"
     published = {
@@ -42,23 +43,21 @@ def test_published_outputs_are_ranked_beside_a_generators_own(prepared_data, tmp
 
         def run(name, folder):
             images = (
-                "--model",
-                "vieval_images",
-                "--model_args",
-                f"folder={folder},name={name}",
+                *split(
+                    f"--model vieval_images --model_args folder={folder},name={name}"
+                ),
             )
             arguments = in_process.command(images, GENERATED, 10)[1:]
-            in_process.run(
-                *arguments, "--output_path", tmp_path / name, data=data, options=file
-            )
+            path = tmp_path / name
+            in_process.run(*arguments, "--output_path", path, data=data, options=file)
             return in_process.read(tmp_path / name)[0]["results"][GENERATED]
 
         assert run("mine", made)["SC_mean_value,none"] == pytest.approx(OWN_SCORE / 10)
         for model in SCORES:
             run(model, museum / model)
     results = [str(tmp_path / name) for name in ("mine", *SCORES)]
-    assert main(["rank", *results, "--tables", str(tmp_path / "ranks")]) == 0
-    rows = json.loads((tmp_path / "ranks" / "findings.json").read_text())["numbers"]
+    vieval("rank", *results, "--tables", ranks)
+    rows = json.loads((ranks / "findings.json").read_text())["numbers"]
     means = {
         r["system"]: r["value"]
         for r in rows

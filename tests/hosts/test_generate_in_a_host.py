@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from shlex import split
 
 import numpy as np
 import PIL.Image
@@ -12,6 +13,8 @@ from tests import in_process
 from tests.fake_server import FakeServer, named
 from tests.hosts.local_rows import parquet
 from tests.refusals import refusal
+from tests.stored_results import write_lines
+from tests.tables import table
 from vieval_plugin.benchmarks.registry import benchmark
 from vieval_plugin.cli import main
 from vieval_plugin.images import decode
@@ -38,9 +41,8 @@ def folder(tmp_path):
         noise = np.random.default_rng(number).integers(
             -4 * number - 1, 4 * number + 2, picture.shape
         )
-        PIL.Image.fromarray((picture + noise).clip(0, 255).astype(np.uint8)).save(
-            made / f"{one.id.uid}.png"
-        )
+        path = made / f"{one.id.uid}.png"
+        PIL.Image.fromarray((picture + noise).clip(0, 255).astype(np.uint8)).save(path)
     return made
 
 
@@ -88,30 +90,19 @@ def by_vieval_score(found, judge, tmp_path):
         }
         for one in found
     ]
-    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(tmp_path / "s.jsonl", rows)
     verdicts = tmp_path / "v.jsonl"
-    assert (
-        main(
-            [
-                "score",
-                str(tmp_path / "s.jsonl"),
-                "--judge",
-                judge,
-                "--out",
-                str(verdicts),
-            ]
-        )
-        == 0
+    got = main(
+        [*split(f"score {tmp_path}/s.jsonl --judge"), judge, "--out", str(verdicts)]
     )
+    assert got == 0
     return {
         record.id.uid: dict(record.verdict.scores)
         for record in own.records_of(verdicts)
     }
 
 
-def test_images_made_elsewhere_are_judged_and_equal_vieval_score_digit_for_digit(
-    folder, tmp_path
-):
+def test_images_made_elsewhere_have_the_digits_of_vieval_score(folder, tmp_path):
     out = run(tmp_path, images(folder))
     document, _ = in_process.read(out)
     found = {record.id.uid: record for record in records(out)}
@@ -126,33 +117,27 @@ def test_images_made_elsewhere_are_judged_and_equal_vieval_score_digit_for_digit
 
 
 @pytest.mark.parametrize("judge", ["ssim", "viescore"])
-def test_generated_now_and_judged_later_has_the_same_digits(
-    folder, tmp_path, capsys, server, judge
-):
+def test_judging_later_gives_the_same_digits(folder, tmp_path, capsys, server, judge):
     task, asks = f"generate_vieval_demo_{judge}_tie", judge == "viescore"
     backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
     found = records(run(tmp_path, images(folder), task, backbones=backbones))
     at_once = {r.id.uid: dict(r.verdict.scores) for r in found}
     assert {len(scores) for scores in at_once.values()} == {3 if asks else 1}
     asked = server.stats()["requests"]
-    later = run(
-        tmp_path, images(folder), task, more=("--predict_only",), backbones=backbones
-    )
+    more = ("--predict_only",)
+    later = run(tmp_path, images(folder), task, more=more, backbones=backbones)
     assert server.stats()["requests"] == asked
     document, _ = in_process.read(later)
     assert document["results"][task]["made_count,none"] == 6
-    assert (
-        main(
-            [
-                "score",
-                str(later),
-                *(named(server) if asks else ()),
-                "--out",
-                str(tmp_path / "v.jsonl"),
-            ]
-        )
-        == 0
-    )
+    command = [
+        "score",
+        str(later),
+        *(named(server) if asks else ()),
+        "--out",
+        str(tmp_path / "v.jsonl"),
+    ]
+    got = main(command)
+    assert got == 0
     assert {
         r.id.uid: dict(r.verdict.scores) for r in own.records_of(tmp_path / "v.jsonl")
     } == at_once
@@ -176,14 +161,11 @@ def test_a_prompt_without_an_image_is_no_zero_and_is_told(folder, tmp_path, caps
     assert "has no image for uid" in said
     worst = run(tmp_path, images(folder), statistics={"failures": "worst"})
     [scored] = [in_process.read(worst)[0]["results"][SSIM]]
-    assert scored["SC_mean_value,none"] == pytest.approx(
-        metrics["SC_mean_value,none"] * 4 / 6
-    )
+    found = scored["SC_mean_value,none"]
+    assert found == (pytest.approx(metrics["SC_mean_value,none"] * 4 / 6))
 
 
-def test_the_hosts_baseline_is_tested_on_scores_and_has_no_answer_where_one_is_missing(
-    folder, tmp_path, capsys
-):
+def test_the_hosts_baseline_is_tested_on_scores(folder, tmp_path, capsys):
     first = run(tmp_path, images(folder))
     before = [record.verdict.scores["SC"] for record in records(first)]
     for number, path in enumerate(sorted(folder.iterdir())):
@@ -196,9 +178,8 @@ def test_the_hosts_baseline_is_tested_on_scores_and_has_no_answer_where_one_is_m
     after = [record.verdict.scores["SC"] for record in records(second)]
     tested = in_process.read(second)[0]["results"][SSIM]
     assert tested["paired_baseline_score"] == pytest.approx(100 * np.mean(before))
-    assert tested["paired_pvalue"] == pytest.approx(
-        scipy.stats.ttest_rel(after, before).pvalue
-    )
+    found = tested["paired_pvalue"]
+    assert found == (pytest.approx(scipy.stats.ttest_rel(after, before).pvalue))
     assert "P_Value" in capsys.readouterr().out
     next(folder.iterdir()).unlink()
     [broken] = run(tmp_path, images(folder)).rglob("*_samples_*.jsonl")
@@ -220,38 +201,33 @@ def test_several_images_of_a_prompt_have_a_mean_and_a_best(folder, tmp_path):
     by_uid = {}
     for record in found:
         by_uid.setdefault(record.id.uid, []).append(record.verdict.scores["SC"])
-    assert metrics["SC_best_value,none"] == pytest.approx(
-        np.mean([max(both) for both in by_uid.values()])
-    )
-    assert metrics["SC_mean_value,none"] == pytest.approx(
-        np.mean([np.mean(both) for both in by_uid.values()])
-    )
+    got = metrics["SC_best_value,none"]
+    assert got == (pytest.approx(np.mean([max(both) for both in by_uid.values()])))
+    got = metrics["SC_mean_value,none"]
+    assert got == (pytest.approx(np.mean([np.mean(both) for both in by_uid.values()])))
     both = run(tmp_path, images(folder), generate={"images": 2})
     again = in_process.read(both)[0]["results"][SSIM]
-    assert {n: v for n, v in again.items() if "_mean_" in n} == {
-        n: v for n, v in metrics.items() if "_mean_" in n
-    }
+    seen = {n: v for n, v in again.items() if "_mean_" in n}
+    assert seen == {n: v for n, v in metrics.items() if "_mean_" in n}
 
 
-def test_a_users_prompts_are_a_task(tmp_path):
+def test_a_users_prompts_are_a_task(tmp_path, vieval):
     (tmp_path / "made").mkdir()
     rows = []
     for number, category in enumerate(("animals", "animals", "places")):
-        noise = np.random.default_rng(number).integers(
-            0, 256, (32, 32, 3), dtype=np.uint8
-        )
+        dtype = np.uint8
+        noise = np.random.default_rng(number).integers(0, 256, (32, 32, 3), dtype=dtype)
         PIL.Image.fromarray(noise).save(tmp_path / "made" / f"p{number}.png")
-        rows.append(
-            {
-                "uid": f"p{number}",
-                "kind": "tig",
-                "texts": {"prompt": "x"},
-                "tags": ["one"],
-                "category": category,
-            }
-        )
+        row = {
+            "uid": f"p{number}",
+            "kind": "tig",
+            "texts": {"prompt": "x"},
+            "tags": ["one"],
+            "category": category,
+        }
+        rows.append(row)
     prompts = tmp_path / "prompts.jsonl"
-    prompts.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(prompts, rows)
     out = run(
         tmp_path,
         images(tmp_path / "made"),
@@ -259,7 +235,7 @@ def test_a_users_prompts_are_a_task(tmp_path):
         3,
         generate={"prompts": str(prompts)},
     )
-    assert main(["report", str(out), "--out", str(tmp_path / "report")]) == 0
+    vieval(f"report {out} --out {tmp_path}/report")
     report = (tmp_path / "report" / "report.md").read_text()
     assert "By category" in report
     assert "| animals | sharpness | PQ |" in report
@@ -268,19 +244,7 @@ def test_a_users_prompts_are_a_task(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("row", "line"),
-    [
-        ({"texts": {}}, "line 1: it must have a kind"),
-        ({"kind": "tig", "images": {"output": "a.png"}}, "line 1: it has an output"),
-        (
-            {"kind": "tie", "images": {"source": "nowhere.png"}},
-            "line 1: missing source image",
-        ),
-        (
-            {"kind": "tig", "texts": {"prompt": "x"}, "promt": "x"},
-            "line 1: unknown key 'promt'",
-        ),
-    ],
+    *table("a_bad_prompt_is_one_line_before_anything_is_made.jsonl")
 )
 def test_a_bad_prompt_is_one_line_before_anything_is_made(tmp_path, row, line):
     prompts = tmp_path / "prompts.jsonl"
@@ -305,9 +269,7 @@ def host_generator(fake_generator, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["json", "folder", "path"])
-def test_a_generator_of_the_hosts_own_is_judged_whatever_form_it_answers_in(
-    host_generator, tmp_path, form
-):
+def test_a_generator_of_the_host_is_judged(host_generator, tmp_path, form):
     found = records(run(tmp_path, host_generator(form)))
     assert {str(record.verdict.status) for record in found} == {"ok"}
     assert {record.id.image_model for record in found} == {"fake_generator"}
@@ -329,30 +291,21 @@ def test_a_generator_of_the_hosts_own_is_judged_whatever_form_it_answers_in(
     ("form", "status", "reason"),
     [
         ("two", "ok", ""),
-        (
-            "text",
-            "no_image",
-            "the generator returned only text: 'I cannot draw that.'",
-        ),
+        ("text", "no_image", "the generator returned only text: 'I cannot draw that.'"),
         ("absent", "no_image", "the generator returned a path to a missing image"),
     ],
 )
-def test_an_answer_that_is_not_one_image_is_told(
-    host_generator, tmp_path, capsys, form, status, reason
-):
+def test_a_wrong_answer_is_told(host_generator, tmp_path, capsys, form, status, reason):
     found = records(run(tmp_path, host_generator(form)))
     assert {str(record.verdict.status) for record in found} == {status}
     assert all(reason in record.verdict.reason for record in found)
     said = capsys.readouterr().err
-    assert (f"findings: more images than requested {len(found)}" in said) is (
-        form == "two"
-    )
+    got = f"findings: more images than requested {len(found)}" in said
+    assert got is (form == "two")
     assert reason in said
 
 
-def test_without_another_backbone_a_generator_judges_its_own_images(
-    host_generator, tmp_path
-):
+def test_a_generator_judges_its_own_images(host_generator, tmp_path):
     out = run(
         tmp_path,
         host_generator("json"),
@@ -376,19 +329,13 @@ def judged_rows(host_generator, tmp_path, benchmark, rows, column, reply):
         command = in_process.command(
             host_generator("json"), f"generate_{benchmark}_viescore", 8
         )[1:]
-        in_process.run(
-            *command,
-            "--output_path",
-            tmp_path / "out",
-            data=tmp_path / "data",
-            options=file,
-        )
+        path = tmp_path / "out"
+        data = tmp_path / "data"
+        in_process.run(*command, "--output_path", path, data=data, options=file)
     return records(tmp_path / "out")
 
 
-def test_a_benchmark_of_the_hosts_own_is_judged_by_ours_and_prose_is_no_random_number(
-    host_generator, tmp_path
-):
+def test_a_benchmark_of_the_host_is_judged_by_ours(host_generator, tmp_path):
     rows = [
         {
             "key": f"k{n // 2}",
@@ -405,16 +352,14 @@ def test_a_benchmark_of_the_hosts_own_is_judged_by_ours_and_prose_is_no_random_n
         host_generator, tmp_path, "gedit_bench", rows, "input_image", prose
     )
     assert len({record.id for record in found}) == 8
-    assert {record.id.uid for record in found} == {
-        f"k{n}{more}" for n in range(4) for more in ("", "-2")
-    }
+    seen = {record.id.uid for record in found}
+    assert seen == {f"k{n}{more}" for n in range(4) for more in ("", "-2")}
     assert Counter(record.category for record in found) == {
         "color_alter": 4,
         "subject-add": 4,
     }
-    assert {record.sample.texts["instruction"] for record in found} == {
-        f"make it {n}" for n in range(8)
-    }
+    seen = {record.sample.texts["instruction"] for record in found}
+    assert seen == {f"make it {n}" for n in range(8)}
     metrics = in_process.read(tmp_path / "out")[0]["results"][
         "generate_gedit_bench_viescore"
     ]
@@ -434,22 +379,17 @@ def test_edits_of_imgedit_keep_their_type_as_category(host_generator, tmp_path):
         for n in range(3)
     ]
     found = judged_rows(host_generator, tmp_path, "imgedit", rows, "image", None)
-    assert sorted((r.category, str(r.verdict.status)) for r in found) == [
-        (kind, "ok") for kind in kinds
-    ]
+    counted = sorted((r.category, str(r.verdict.status)) for r in found)
+    assert counted == [(kind, "ok") for kind in kinds]
 
 
-def test_a_benchmark_of_the_host_that_cannot_be_had_ends_in_one_line(
-    host_generator, tmp_path, no_downloads
-):
+def test_a_missing_benchmark_is_one_line(host_generator, tmp_path, no_downloads):
     assert "cannot load lmms-eval's data set stepfun-ai/GEdit-Bench" in refusal(
         run, tmp_path, host_generator("json"), "generate_gedit_bench_viescore"
     )
 
 
-def test_a_model_that_only_judges_or_only_makes_images_is_refused_where_it_will_not_do(
-    folder, tmp_path
-):
+def test_a_model_of_the_wrong_kind_is_refused(folder, tmp_path):
     for arguments, task in (
         (("--model", "vieval_scorer"), SSIM),
         (images(folder), "vieval_demo_ssim_tie"),
@@ -523,12 +463,9 @@ def test_a_diffusers_pipeline_is_a_generator(tmp_path, editing):
         ",strength=0.9" if editing else ",height=32,width=32"
     )
     given = (
-        "--model",
-        "vieval_diffusers",
-        "--model_args",
-        f"model={weights},{call}",
-        "--batch_size",
-        2,
+        *split(
+            f"--model vieval_diffusers --model_args model={weights},{call} --batch_size 2"
+        ),
     )
     task = SSIM if editing else "generate_vieval_demo_sharpness_tig"
     out = run(tmp_path, (*given, "--device", "cpu"), task, 2)

@@ -50,16 +50,13 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, killed_while):
     def arguments(where):
         given = f"model=painter,base_url={painter.base_url},num_concurrent=1"
         model = ("--model", "vieval_image_api", "--model_args", given)
+        backbones = {
+            "judge": {"model": "fake", "base_url": judge.base_url, "num_concurrent": 1}
+        }
         file = in_process.options_file(
             tmp_path / f"{where}.yaml",
             tmp_path / f"{where}.sqlite",
-            backbones={
-                "judge": {
-                    "model": "fake",
-                    "base_url": judge.base_url,
-                    "num_concurrent": 1,
-                }
-            },
+            backbones=backbones,
             data=str(tmp_path / where),
         )
         return file, [
@@ -86,11 +83,9 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, killed_while):
             "VIEVAL_CONFIG": str(file),
             "CUDA_VISIBLE_DEVICES": "",
         }
-        process = subprocess.Popen(
-            [sys.executable, "-m", "lmms_eval", "eval", *given],
-            env=environment,
-            cwd=Path(__file__).parents[2],
-        )
+        command = [sys.executable, "-m", "lmms_eval", "eval", *given]
+        cwd = Path(__file__).parents[2]
+        process = subprocess.Popen(command, env=environment, cwd=cwd)
         until(lambda: seen() >= 4 or process.poll() is not None)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
@@ -99,8 +94,6 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, killed_while):
         # what was under way when it was killed is made or asked again: one of each at most
         assert made <= len(painter.requests) <= made + 1
         assert asked <= judge.stats()["requests"] <= asked + 2
-        assert (
-            len(list((tmp_path / "killed" / "generated" / "images").glob("*.png")))
-            == PROMPTS
-        )
+        found = len(list((tmp_path / "killed" / "generated" / "images").glob("*.png")))
+        assert found == PROMPTS
     assert scores(tmp_path / "killed-out") == scores(tmp_path / "whole-out")

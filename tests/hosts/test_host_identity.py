@@ -44,9 +44,7 @@ def arguments_of(server, **further):
     return served("openai", server, **further)[3]
 
 
-def test_the_command_line_and_python_know_the_same_model_and_keep_its_answers(
-    python, evaluate, tmp_path
-):
+def test_the_command_line_and_python_know_the_same_model(python, evaluate, tmp_path):
     with FakeServer(reply=lambda _: GOOD) as server:
         evaluate(*served("openai", server), limit=2, store=tmp_path / "replies.sqlite")
         asked = server.stats()["requests"]
@@ -55,9 +53,8 @@ def test_the_command_line_and_python_know_the_same_model_and_keep_its_answers(
             "openai", arguments_of(server, api_key="another-key-of-the-same-model")
         ) == {"fake"}
         assert server.stats()["requests"] == asked
-        assert python("openai", arguments_of(server, model_version="lab/other")) == {
-            "other"
-        }
+        found = python("openai", arguments_of(server, model_version="lab/other"))
+        assert found == {"other"}
         assert server.stats()["requests"] > asked
 
 
@@ -91,18 +88,14 @@ def test_a_key_is_no_part_of_a_model():
         return model_identity(model)
 
     plain = identity({"model_version": "m", "base_url": "http://h/v1"})
-    assert (
-        identity({"model_version": "m", "base_url": "http://h/v1", "api_key": "sk-1"})
-        == plain
-    )
+    got = identity({"model_version": "m", "base_url": "http://h/v1", "api_key": "sk-1"})
+    assert got == plain
     assert (
         identity({"model_version": "m", "base_url": "http://h/v1", "hf_token": "hf_1"})
         == plain
     )
-    assert (
-        identity({"model_version": "m", "base_url": "http://other/v1"}).hash
-        != plain.hash
-    )
+    found = identity({"model_version": "m", "base_url": "http://other/v1"}).hash
+    assert found != plain.hash
     assert identity({"model_version": "n", "base_url": "http://h/v1"}).name == "n"
 
 
@@ -119,10 +112,8 @@ def test_weights_and_biases_gets_a_table_of_samples(evaluate, monkeypatch):
         "_log_samples_as_artifact",
     ):
         monkeypatch.setattr(WandbLogger, name, lambda *_: None)
-    task, flags = (
-        "vieval_demo_ssim_tie",
-        ("--wandb_args", "project=p", "--wandb_log_samples"),
-    )
+    task = "vieval_demo_ssim_tie"
+    flags = ("--wandb_args", "project=p", "--wandb_log_samples")
     done = evaluate("--model", "vieval_scorer", *flags, tasks=task, limit=3)
     logged = {
         name: value

@@ -5,13 +5,17 @@ import importlib.util
 import itertools
 import json
 import math
+import re
 import sys
 import types
 from collections import Counter
 from dataclasses import replace
+from shlex import split
 from types import SimpleNamespace
 
 import pytest
+
+from tests.refusals import refusal
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
@@ -28,7 +32,6 @@ from vieval_plugin.hosts.lmms_eval.answering import JudgeRequest
 from vieval_plugin.hosts.lmms_eval.task import REQUEST_TYPE
 from vieval_plugin.judges.protocol import Image, Likelihood, Message, Verdict
 from vieval_plugin.results.documents import read_response
-from vieval_plugin.text.errors import VievalError
 
 register()  # what the entry point does when lmms-eval loads its models
 
@@ -47,17 +50,14 @@ SERVED = [
 
 
 @pytest.mark.parametrize("model", SERVED, ids=" ".join)
-def test_every_sample_is_judged_by_its_own_images_and_tokens_are_counted(
-    evaluate, model
-):
+def test_every_sample_is_judged_by_its_own_images(evaluate, model):
     name, *flags = model
     with FakeServer(reply=naming_images, latency=0.02) as server:
         run = evaluate(*served(name, server), *flags)
     assert run.statuses == {"ok": 6}
     for sample, [verdict] in run.verdicts.items():
-        assert {
-            label_of(step): step["reason"] for step in verdict["trace"]
-        } == own_images(sample)
+        found = {label_of(step): step["reason"] for step in verdict["trace"]}
+        assert found == own_images(sample)
         assert verdict["scores"]["SC"] == 0.3
     counted = [row["token_counts"][0] for row in run.rows]
     assert all(
@@ -65,19 +65,16 @@ def test_every_sample_is_judged_by_its_own_images_and_tokens_are_counted(
         for tokens in counted
     )
     total = run.document["efficiency"]["overall"]
-    assert total["total_input_tokens"] == sum(
-        tokens["input_tokens"] for tokens in counted
-    )
-    assert total["total_output_tokens"] == sum(
-        tokens["output_tokens"] for tokens in counted
-    )
+    found = total["total_input_tokens"]
+    assert found == (sum(tokens["input_tokens"] for tokens in counted))
+    found = total["total_output_tokens"]
+    assert found == (sum(tokens["output_tokens"] for tokens in counted))
 
 
 def test_a_limit_takes_samples_by_uid_across_image_models(evaluate):
     run = evaluate("--model", "dummy")
-    assert list(run.verdicts) == [
-        f"demo_{m}demo_{i:02}.png" for i in range(2) for m in "abc"
-    ]
+    found = list(run.verdicts)
+    assert found == [f"demo_{m}demo_{i:02}.png" for i in range(2) for m in "abc"]
     assert run.statuses == {"parse_failure": 6}
     assert run.metrics["SC_count,none"] == 0
 
@@ -104,26 +101,20 @@ def test_generation_arguments_reach_the_model(evaluate, model):
 
 
 @pytest.mark.parametrize("model", ["openai", "vieval_openai"])
-def test_repeats_are_verdicts_of_their_own_with_their_consistency(
-    evaluate, model, tmp_path
-):
+def test_repeats_are_verdicts_of_their_own(evaluate, model, tmp_path):
+    replies = tmp_path / "replies.sqlite"
     turns = Counter()
 
     def reply(request):
         question = json.dumps(request["messages"])
         turns[question] += 1
-        return json.dumps(
-            {"score": [turns[question], 9], "reasoning": str(turns[question])}
-        )
+        document = {"score": [turns[question], 9], "reasoning": str(turns[question])}
+        return json.dumps(document)
 
     arguments = ("--repeats", 3, "--gen_kwargs", "temperature=1")
     with FakeServer(reply=reply) as server:
-        run = evaluate(
-            *served(model, server), *arguments, store=tmp_path / "replies.sqlite"
-        )
-        again = evaluate(
-            *served(model, server), *arguments, store=tmp_path / "replies.sqlite"
-        )
+        run = evaluate(*served(model, server), *arguments, store=replies)
+        again = evaluate(*served(model, server), *arguments, store=replies)
     for verdicts in run.verdicts.values():
         assert sorted(verdict["scores"]["SC"] for verdict in verdicts) == [
             0.1,
@@ -138,30 +129,23 @@ def test_repeats_are_verdicts_of_their_own_with_their_consistency(
 
 
 @pytest.mark.parametrize("model", ["openai", "vieval_openai"])
-def test_the_hosts_response_cache_keeps_no_failures_and_the_store_answers_later(
-    evaluate, model, tmp_path
-):
+def test_the_hosts_response_cache_keeps_no_failures(evaluate, model, tmp_path):
+    replies = tmp_path / "replies.sqlite"
     cached = ("--use_cache", tmp_path / "cache")
     tries = {"retries": 0} if model == "vieval_openai" else {"max_retries": 1}
     fails = lambda number, request: Fault("content_filter") if number != 1 else None
     with FakeServer(faults=fails) as server:
         port = server.port
-        failed = evaluate(
-            *served(model, server, **tries), *cached, store=tmp_path / "replies.sqlite"
-        )
+        failed = evaluate(*served(model, server, **tries), *cached, store=replies)
     assert failed.metrics["status_ok_share,none"] == 0
     assert all(
         "SC" not in v["scores"] or "PQ" not in v["scores"]
         for [v] in failed.verdicts.values()
     )
     with FakeServer(port, reply=naming_images) as server:
-        fresh = evaluate(
-            *served(model, server, **tries), *cached, store=tmp_path / "replies.sqlite"
-        )
+        fresh = evaluate(*served(model, server, **tries), *cached, store=replies)
         calls = server.stats()["requests"]
-        third = evaluate(
-            *served(model, server, **tries), *cached, store=tmp_path / "replies.sqlite"
-        )
+        third = evaluate(*served(model, server, **tries), *cached, store=replies)
         assert server.stats()["requests"] == calls
     assert fresh.statuses == {"ok": 6}
     assert third.verdicts == fresh.verdicts
@@ -175,24 +159,20 @@ def test_a_failing_server_and_a_spent_budget_are_api_errors_without_scores(evalu
         failed = evaluate(*served("openai", server, max_retries=1), limit=2)
     assert failed.statuses == {"api_error": 2}
     assert all(not verdict["scores"] for [verdict] in failed.verdicts.values())
-    assert (
-        "LMMS_EVAL_REQUEST_FAILED"
-        in next(iter(failed.verdicts.values()))[0]["trace"][0]["reason"]
-    )
+    found = next(iter(failed.verdicts.values()))[0]["trace"][0]["reason"]
+    assert "LMMS_EVAL_REQUEST_FAILED" in found
     with FakeServer(reply=lambda _: GOOD) as server:
         spent = evaluate(
             *served("openai", server, num_concurrent=1), "--max_tokens", 10, limit=2
         )
         assert server.stats()["requests"] == 1
     assert spent.statuses == {"api_error": 2}
-    assert (
-        sum(
-            "LMMS_EVAL_BUDGET_EXCEEDED" in s["reason"]
-            for [v] in spent.verdicts.values()
-            for s in v["trace"]
-        )
-        == 3
+    found = sum(
+        "LMMS_EVAL_BUDGET_EXCEEDED" in s["reason"]
+        for [v] in spent.verdicts.values()
+        for s in v["trace"]
     )
+    assert found == 3
 
 
 @pytest.mark.parametrize("model", ["openai", "async_openai"])
@@ -203,9 +183,7 @@ def test_a_message_without_content_is_no_answer(evaluate, model):
 
 
 @pytest.mark.parametrize("model", ["dummy", "vieval_openai"])
-def test_missing_images_end_the_run_in_one_line_that_names_the_first(
-    evaluate, ratings_folder, model
-):
+def test_the_first_missing_image_is_named(evaluate, ratings_folder, model):
     with FakeServer() as server:
         arguments = (
             served(model, server) if model == "vieval_openai" else ("--model", model)
@@ -267,15 +245,11 @@ def stub_vllm(monkeypatch):
     return engine
 
 
-def test_vllm_in_process_gets_arguments_schemas_and_sampling_and_answers_are_kept(
-    evaluate, stub_vllm, tmp_path
-):
+def test_vllm_in_process_gets_its_arguments(evaluate, stub_vllm, tmp_path):
     def run(generation, model="model=some/name,dtype=float32,max_pixels=4096"):
         stub_vllm.parameters.clear()
         arguments = (
-            "--model",
-            "vieval_vllm",
-            "--model_args",
+            *split("--model vieval_vllm --model_args"),
             model,
             "--gen_kwargs",
             generation,
@@ -284,9 +258,8 @@ def test_vllm_in_process_gets_arguments_schemas_and_sampling_and_answers_are_kep
 
     first = run("temperature=0.5,top_p=0.9,max_new_tokens=99")
     assert first.statuses == {"ok": 2}
-    assert [row["token_counts"] for row in first.rows] == [
-        [{"input_tokens": 14, "output_tokens": 10}]
-    ] * 2
+    found = [row["token_counts"] for row in first.rows]
+    assert found == ([[{"input_tokens": 14, "output_tokens": 10}]] * 2)
     assert {k: v for k, v in stub_vllm.arguments.items() if k != "max_logprobs"} == {
         "model": "some/name",
         "dtype": "float32",
@@ -317,9 +290,7 @@ def tiny(tmp_path_factory):
 
 
 @pytest.mark.parametrize("flags", [(), ("--force_simple",)], ids=["chat", "simple"])
-def test_a_model_in_process_answers_alike_alone_and_in_batches(
-    evaluate, tiny, monkeypatch, flags
-):
+def test_a_model_in_process_answers_alike(evaluate, tiny, monkeypatch, flags):
     """At batch size 4 each sample is shown its own images: random weights answer each image
     differently.
     """
@@ -340,14 +311,9 @@ def test_a_model_in_process_answers_alike_alone_and_in_batches(
 
     def run(size):
         arguments = (
-            "--model",
-            "qwen2_5_vl",
-            "--model_args",
+            *split("--model qwen2_5_vl --model_args"),
             model,
-            "--device",
-            "cpu",
-            "--batch_size",
-            size,
+            *split(f"--device cpu --batch_size {size}"),
         )
         arguments += ("--gen_kwargs", "max_new_tokens=12", *flags)
         return evaluate(*arguments, limit=4, judges={"reminders": 0})
@@ -430,9 +396,7 @@ def few():
 
 
 @pytest.mark.parametrize("simple", [False, True], ids=["chat", "simple"])
-def test_a_batch_by_the_first_requests_functions_still_sees_each_samples_images(
-    few, simple
-):
+def test_each_sample_of_a_batch_sees_its_own_images(few, simple):
     model = Recording(
         simple,
         answer=lambda images, _: json.dumps(
@@ -512,11 +476,10 @@ def test_a_host_that_raises_ends_the_run_with_one_line(few, capsys):
     def answer(*_):
         raise MemoryError("out of\nmemory")
 
-    with pytest.raises(
-        VievalError,
-        match="Recording failed .MemoryError: out of memory.; earlier answers are kept",
-    ):
-        judged(Recording(True, answer), instances(few))
+    assert re.search(
+        "Recording failed .MemoryError: out of memory.; earlier answers are kept",
+        refusal(judged, Recording(True, answer), instances(few)),
+    )
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -575,15 +538,12 @@ def test_the_known_loglikelihood_is_a_loss_and_becomes_a_probability(few, monkey
     ] * 2
 
 
-def test_probabilities_of_any_other_model_of_the_host_are_refused_in_one_line(
-    few, monkeypatch
-):
+def test_other_models_have_no_probabilities(few, monkeypatch):
     asks_a_likelihood(monkeypatch, "first_token")
-    with pytest.raises(
-        VievalError,
-        match="Recording does not support probabilities here; .* vieval_openai",
-    ):
-        judged(Recording(True), instances(few))
+    assert re.search(
+        "Recording does not support probabilities here; .* vieval_openai",
+        refusal(judged, Recording(True), instances(few)),
+    )
 
 
 @pytest.mark.parametrize(
@@ -597,14 +557,11 @@ def test_probabilities_of_any_other_model_of_the_host_are_refused_in_one_line(
         ),
     ],
 )
-def test_what_a_known_loglikelihood_does_not_tell_is_refused(
-    few, monkeypatch, definition, template, said
-):
+def test_other_likelihoods_are_refused(few, monkeypatch, definition, template, said):
     asks_a_likelihood(monkeypatch, definition)
     model = Llava({"Yes": 0.5, "No": 2.0})
     model.conv_template = template
-    with pytest.raises(VievalError, match=said):
-        judged(model, instances(few[:1]))
+    assert re.search(said, refusal(judged, model, instances(few[:1])))
     assert model.told == []
 
 
@@ -624,8 +581,7 @@ def test_ranks_that_generate_in_lockstep_are_refused(few):
         2,
         SimpleNamespace(distributed_type="DistributedType.FSDP"),
     )
-    with pytest.raises(
-        VievalError,
-        match="judging with a model sharded across processes .* not supported",
-    ):
-        judged(model, instances(few))
+    assert re.search(
+        "judging with a model sharded across processes .* not supported",
+        refusal(judged, model, instances(few)),
+    )

@@ -4,6 +4,7 @@ name of the model.
 
 import json
 from pathlib import Path
+from shlex import split
 
 import pytest
 
@@ -73,10 +74,7 @@ def test_generated_images_keep_their_prompt_as_input(evaluate, tmp_path):
         next(iter(demo().values())).images["output"].source
     )
     run = evaluate(
-        "--model",
-        "vieval_images",
-        "--model_args",
-        f"folder={folder},name=mine",
+        *split(f"--model vieval_images --model_args folder={folder},name=mine"),
         tasks="generate_vieval_demo_ssim_tie",
         limit=1,
     )
@@ -127,9 +125,7 @@ def test_images_of_a_table_are_not_repeated_in_logs(tmp_path):
     ("arguments", "name"),
     [((), "vieval_scorer"), (("--model_args", "device=cpu"), "vieval_scorer")],
 )
-def test_results_without_a_model_in_their_arguments_are_named(
-    evaluate, tmp_path, arguments, name
-):
+def test_results_without_a_model_are_named(evaluate, tmp_path, arguments, name):
     run = evaluate("--model", "vieval_scorer", *arguments, tasks=SSIM, limit=1)
     assert run.document["model_name"] == name
     [results] = tmp_path.rglob("*_results.json")
@@ -142,7 +138,5 @@ def test_a_task_of_the_users_with_our_name_is_told(tmp_path, capsys):
     in_process.tasks()
     (tmp_path / "mine.yaml").write_text(f"task: {TIE}\ndataset_path: json\n")
     TaskManager("WARNING", include_path=str(tmp_path), include_defaults=False)
-    assert (
-        f"these tasks replace VIEval's tasks of the same name: {TIE}"
-        in capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert f"these tasks replace VIEval's tasks of the same name: {TIE}" in said

@@ -11,6 +11,7 @@ import pytest
 
 from tests import in_process
 from tests.fake_server import FakeServer
+from tests.stored_results import write_lines
 from vieval_plugin.results.host_samples import records_of
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
@@ -48,15 +49,13 @@ def run(fake_generator, tmp_path, monkeypatch):
             for n in range(limit)
         ]
         prompts = tmp_path / "prompts.jsonl"
-        prompts.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        write_lines(prompts, rows)
         generate = {"prompts": str(prompts)}
         generate |= {"trusted": [str(one) for one in trusted]} if trusted else {}
         file = tmp_path / f"o{len(list(tmp_path.glob('o*.yaml')))}.yaml"
+        data = str(tmp_path / "kept")
         options = in_process.options_file(
-            file,
-            data=str(tmp_path / "kept"),
-            generate=generate,
-            backbones=backbones or {},
+            file, data=data, generate=generate, backbones=backbones or {}
         )
         model = (
             *fake_generator,
@@ -100,24 +99,18 @@ def statuses(found):
 def test_a_generator_that_says_where_it_saves_is_judged(run, tmp_path, says):
     found = run(out=tmp_path / "anywhere", says=says)
     assert statuses(found) == {"ok": 2}
-    assert {record.generation.image for record in found} == {
-        str(tmp_path / "anywhere" / f"000{n}_s0.png") for n in range(2)
-    }
+    seen = {record.generation.image for record in found}
+    assert seen == {str(tmp_path / "anywhere" / f"000{n}_s0.png") for n in range(2)}
 
 
 @pytest.mark.parametrize("form", ["json", "folder", "path"])
-def test_the_hosts_own_folder_and_that_of_the_results_need_not_be_named(
-    run, tmp_path, form
-):
+def test_own_folders_need_not_be_named(run, tmp_path, form):
     assert statuses(run(form=form, out="./logs/bagel_images", says="")) == {"ok": 2}
-    assert statuses(run(form=form, out=tmp_path / "results" / "images", says="")) == {
-        "ok": 2
-    }
+    found = statuses(run(form=form, out=tmp_path / "results" / "images", says=""))
+    assert found == {"ok": 2}
 
 
-def test_any_other_folder_has_to_be_trusted_and_the_reason_names_the_option(
-    run, tmp_path, capsys
-):
+def test_any_other_folder_has_to_be_trusted(run, tmp_path, capsys):
     elsewhere = tmp_path / "elsewhere"
     found = run(out=elsewhere, says="")
     assert statuses(found) == {"no_image": 2}
@@ -198,9 +191,7 @@ def attacks(tmp_path):
 @pytest.mark.parametrize(
     "elsewhere", [False, True], ids=["judged by another", "judged by itself"]
 )
-def test_an_answer_names_no_file_that_its_generator_has_not_made(
-    run, tmp_path, elsewhere
-):
+def test_an_answer_names_no_other_file(run, tmp_path, elsewhere):
     (tmp_path / "work" / "logs").mkdir()
     tried = attacks(tmp_path)
     texts = tmp_path / "texts.json"
@@ -216,9 +207,8 @@ def test_an_answer_names_no_file_that_its_generator_has_not_made(
         )
         assert server.stats()["requests"] == 0
     reasons = dict(zip(tried, found, strict=True))
-    assert {
-        what: str(record.verdict.status) for what, record in reasons.items()
-    } == dict.fromkeys(tried, "no_image")
+    seen = {what: str(record.verdict.status) for what, record in reasons.items()}
+    assert seen == dict.fromkeys(tried, "no_image")
     assert [
         what
         for what, (_, word) in tried.items()

@@ -11,8 +11,11 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from shlex import split
 
 import pytest
+
+from tests.work import run_process
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
@@ -34,14 +37,10 @@ from tests.work import until
 pytestmark = pytest.mark.slow
 
 
-def test_a_run_as_users_run_it_leaves_what_one_in_the_tests_process_leaves_and_its_last_line_says_what_failed(
-    results_of, lmms_eval, ratings_folder, cig_logs, tmp_path
-):
+def test_a_process_as_users(results_of, lmms_eval, ratings_folder, cig_logs, tmp_path):
     """A replay, and then judging by a server that fails, in one process."""
-    options, replayed = (
-        options_file(tmp_path / "options.yaml"),
-        f"name=test,logs={cig_logs}",
-    )
+    options = options_file(tmp_path / "options.yaml")
+    replayed = f"name=test,logs={cig_logs}"
     with FakeServer(faults=lambda *_: Fault("500")) as server:
         failing = {
             "tasks": TIE,
@@ -59,15 +58,13 @@ def test_a_run_as_users_run_it_leaves_what_one_in_the_tests_process_leaves_and_i
             for out, each in (("out", well), ("failed", failing))
         ]
         (tmp_path / "runs.yaml").write_text(json.dumps(runs))
-        run = lmms_eval(
-            "--config", tmp_path / "runs.yaml", data=ratings_folder, options=options
-        )
+        path = tmp_path / "runs.yaml"
+        run = lmms_eval("--config", path, data=ratings_folder, options=options)
     assert run.returncode == 1, run.stderr[-2000:]
     lines = run.stderr.splitlines()
-    assert (
-        lines[-1]
-        == "vieval: 2 of 2 verdicts have no score because calls FAILED (see above)"
-    )
+    found = lines[-1]
+    expected = "vieval: 2 of 2 verdicts have no score because calls FAILED (see above)"
+    assert found == expected
     assert "vieval: verdicts: api_error 2" in lines
     assert any(
         line.startswith("vieval: FAILED CALLS: [LMMS_EVAL_REQUEST_FAILED")
@@ -83,9 +80,8 @@ def test_a_run_as_users_run_it_leaves_what_one_in_the_tests_process_leaves_and_i
     )
     assert document["results"] == ours["results"]
     [rows], [others] = samples.values(), same.values()
-    assert [row["filtered_resps"] for row in rows] == [
-        row["filtered_resps"] for row in others
-    ]
+    found = [row["filtered_resps"] for row in rows]
+    assert found == [row["filtered_resps"] for row in others]
 
 
 # ---------------------------------------------------------------- several at once, and one that is
@@ -136,14 +132,13 @@ atexit.register(lambda: processes.is_initialized() and processes.destroy_process
 @pytest.fixture
 def ranked(tmp_path):
     """A plugin of the host with the model `ranked`; returns the environment that makes it known."""
+    models = tmp_path / "ranking" / "models"
     for name in ("", "models", "tasks"):
         (tmp_path / "ranking" / name).mkdir(parents=True, exist_ok=True)
         (tmp_path / "ranking" / name / "__init__.py").touch()
     (tmp_path / "ranking" / "__init__.py").write_text(ENDING)
-    (tmp_path / "ranking" / "models" / "__init__.py").write_text(
-        'AVAILABLE_MODELS = {"ranked": "Ranked"}'
-    )
-    (tmp_path / "ranking" / "models" / "ranked.py").write_text(RANKED)
+    (models / "__init__.py").write_text('AVAILABLE_MODELS = {"ranked": "Ranked"}')
+    (models / "ranked.py").write_text(RANKED)
     path = os.pathsep.join(
         [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
     )
@@ -165,9 +160,7 @@ def _free_port():
         return listening.getsockname()[1]
 
 
-def test_two_processes_give_the_numbers_of_one_and_padding_costs_no_calls(
-    evaluate, results_of, ranked, tmp_path
-):
+def test_two_processes_give_the_numbers_of_one(evaluate, results_of, ranked, tmp_path):
     """Our own model and one of the host's, both in one launch.
 
     Rank 1 has 2 of 5 samples; only rank 0 meets an answer it cannot read, so the ranks differ in
@@ -181,12 +174,11 @@ def test_two_processes_give_the_numbers_of_one_and_padding_costs_no_calls(
         ]  # whether schemas are enforced is asked without any
         if images == first and "Quite good." not in json.dumps(request["messages"]):
             return "Quite good."
-        return json.dumps(
-            {
-                "score": [int(images[-1], 16) % 11, int(images[0], 16) % 11],
-                "reasoning": "fine",
-            }
-        )
+        fields = {
+            "score": [int(images[-1], 16) % 11, int(images[0], 16) % 11],
+            "reasoning": "fine",
+        }
+        return json.dumps(fields)
 
     with FakeServer(reply=reply) as ours, FakeServer(reply=reply) as theirs:
         arguments = served("vieval_openai", ours)
@@ -211,14 +203,8 @@ def test_two_processes_give_the_numbers_of_one_and_padding_costs_no_calls(
         environment = _environment(
             options_file(tmp_path / "two.yaml"), ACCELERATE_USE_CPU="true", **ranked
         )
-        done = subprocess.run(
-            [sys.executable, "-m", *launch.split()],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        asked = [sys.executable, "-m", *launch.split()]
+        done = run_process(asked, env=environment, timeout=600)
         assert done.returncode == 0, done.stderr[-6000:]
         calls = [server.stats()["requests"] for server in (ours, theirs)]
         one = evaluate(*arguments, limit=5)
@@ -241,16 +227,11 @@ def _without_cut(verdicts):
         for several in verdicts.values()
         for v in several
         for step in v["trace"]
-    } <= {
-        None,
-        False,
-    }
+    } <= {None, False}
     return verdicts
 
 
-def test_a_killed_run_asks_nothing_again_that_was_answered(
-    evaluate, tmp_path, results_of
-):
+def test_a_killed_run_asks_nothing_again(evaluate, tmp_path, results_of):
     store, resumed = tmp_path / "replies.sqlite", threading.Event()
     # from the sixtieth on they hang, so that the run is not over before it is killed
     faults = lambda number, _: (
@@ -259,19 +240,15 @@ def test_a_killed_run_asks_nothing_again_that_was_answered(
     with FakeServer(latency=0.1, capacity=4, faults=faults) as server:
         named = served("vieval_openai", server, num_concurrent=4)
         line = [
-            sys.executable,
-            "-m",
-            "lmms_eval",
+            *split(f"{sys.executable} -m lmms_eval"),
             *command(named, limit=48)[1:],
             "--output_path",
             tmp_path / "out",
         ]
         environment = _environment(options_file(tmp_path / "options.yaml", store))
+        asked = [str(part) for part in line]
         killed = subprocess.Popen(
-            [str(part) for part in line],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            asked, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         until(
             lambda: (

@@ -3,6 +3,7 @@ networks.
 """
 
 import json
+from shlex import split
 
 import pytest
 
@@ -27,9 +28,7 @@ def scorer(model=None, **further):
 
 
 @pytest.mark.parametrize("judge", TASKS)
-def test_each_metric_judges_the_demo_and_its_replay_has_the_same_digits(
-    evaluate, scorer_weights, judge, tmp_path
-):
+def test_each_metric_judges_and_replays(evaluate, scorer_weights, judge, tmp_path):
     weights, task = scorer_weights[judge], f"vieval_demo_{judge}_{TASKS[judge]}"
     live = evaluate(*scorer(weights), tasks=task)
     assert set(live.statuses) == {"ok"}
@@ -47,12 +46,10 @@ def test_each_metric_judges_the_demo_and_its_replay_has_the_same_digits(
     )
     again = evaluate(*replay(logs, tmp_path / "again", task)[:4], tasks=task)
     numbers = [name for name in live.metrics if isinstance(live.metrics[name], float)]
-    assert {name: again.metrics[name] for name in numbers} == {
-        name: live.metrics[name] for name in numbers
-    }
-    assert {n: [v["scores"] for v in vs] for n, vs in again.verdicts.items()} == {
-        n: [v["scores"] for v in vs] for n, vs in live.verdicts.items()
-    }
+    found = {name: again.metrics[name] for name in numbers}
+    assert found == {name: live.metrics[name] for name in numbers}
+    found = {n: [v["scores"] for v in vs] for n, vs in again.verdicts.items()}
+    assert found == {n: [v["scores"] for v in vs] for n, vs in live.verdicts.items()}
 
 
 def test_a_network_that_is_shipped_by_name_has_tasks(evaluate, scorer_weights):
@@ -73,9 +70,8 @@ def test_the_weights_of_several_metrics_come_from_the_options(evaluate, scorer_w
     [row, *_] = found.rows
     source = json.loads(row["filtered_resps"])["provenance"]
     assert source["backbone"] == "clip_score"
-    assert source["options"]["scorers"]["clip_score"]["model"] == str(
-        scorer_weights["clip_score"]
-    )
+    got = source["options"]["scorers"]["clip_score"]["model"]
+    assert got == (str(scorer_weights["clip_score"]))
     named = evaluate(
         *scorer("clip_i"), tasks=task, scorers=options
     )  # one of the options' by its name
@@ -101,18 +97,12 @@ def test_what_will_not_do_ends_with_one_line(arguments, line):
     model, *further = arguments
     assert line in refused(
         *scorer(model, **(further or [{}])[0]),
-        "--tasks",
-        "vieval_demo_clip_score_tig",
-        "--limit",
-        1,
+        *split("--tasks vieval_demo_clip_score_tig --limit 1"),
     )
 
 
 def test_another_architecture_is_refused_in_one_line(scorer_weights):
     assert "must have the architecture clip (CLIPModel), got vit" in refused(
         *scorer(scorer_weights["dino"]),
-        "--tasks",
-        "vieval_demo_clip_score_tig",
-        "--limit",
-        1,
+        *split("--tasks vieval_demo_clip_score_tig --limit 1"),
     )

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
+
+from tests.work import run_process
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
@@ -45,9 +46,7 @@ def server():
         (("--apply_chat_template",), "--apply_chat_template does not apply"),
     ],
 )  # fmt: skip
-def test_a_setting_of_the_judge_is_refused_before_anything_is_asked(
-    evaluate, server, model, setting, advice
-):
+def test_settings_are_refused_first(evaluate, server, model, setting, advice):
     with pytest.raises(SystemExit) as ended:
         evaluate(*served(model, server), *setting, limit=2)
     [line] = str(ended.value).splitlines()
@@ -74,9 +73,7 @@ def test_arguments_that_the_hosts_model_would_drop_are_refused(evaluate, server)
     assert server.bodies == []
 
 
-def test_the_configured_temperature_stays_without_a_generation_argument(
-    evaluate, server
-):
+def test_the_configured_temperature_stays(evaluate, server):
     evaluate(*served("vieval_openai", server, temperature=0.7), limit=2)
     assert {body["temperature"] for body in server.bodies[-4:]} == {0.7}
 
@@ -87,7 +84,7 @@ def test_failed_calls_end_the_command_with_exit_code_1(tmp_path, server):
         reply=lambda _: GOOD, faults=lambda *_: Fault("overlong")
     ) as refusing:
         codes = [
-            subprocess.run(
+            run_process(
                 [
                     *(sys.executable, "-m", "lmms_eval"),
                     *served("vieval_openai", fake),
@@ -99,10 +96,7 @@ def test_failed_calls_end_the_command_with_exit_code_1(tmp_path, server):
                     "CUDA_VISIBLE_DEVICES": "",
                     "VIEVAL_CONFIG": str(options),
                 },
-                capture_output=True,
-                text=True,
                 timeout=300,
-                check=False,
             )
             for fake in (server, refusing)
         ]
@@ -153,7 +147,7 @@ def test_failed_calls_end_a_launch_of_two_processes_with_an_error(tmp_path):
     with FakeServer(
         reply=lambda _: GOOD, faults=lambda *_: Fault("overlong")
     ) as refusing:
-        done = subprocess.run(
+        done = run_process(
             [
                 *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
                 *("--nproc_per_node", "2", "-m", "lmms_eval"),
@@ -167,10 +161,7 @@ def test_failed_calls_end_a_launch_of_two_processes_with_an_error(tmp_path):
                 "ACCELERATE_USE_CPU": "true",
                 "VIEVAL_CONFIG": str(options_file(tmp_path / "options.yaml")),
             },
-            capture_output=True,
-            text=True,
             timeout=300,
-            check=False,
         )
     assert done.returncode == 1, done.stderr[-3000:]
     lines = [line for line in done.stderr.splitlines() if "vieval: " in line]

@@ -10,6 +10,7 @@ import random
 from dataclasses import replace
 
 from tests.playing import play, prepared
+from tests.stored_results import read_lines, write_lines
 from vieval_plugin.benchmarks.registry import benchmark
 from vieval_plugin.card.making import card_of, entry_of
 from vieval_plugin.card.placing import place_judge
@@ -66,9 +67,7 @@ def contests(data, count=40):
         }
         for number in range(count)
     ]
-    (folder / "contests.jsonl").write_text(
-        "".join(json.dumps(row) + "\n" for row in rows)
-    )
+    write_lines(folder / "contests.jsonl", rows)
     return benchmark("genai_bench_tiger").load(data, "edit")
 
 
@@ -118,8 +117,8 @@ def rewritten(folder):
 def edit(folder, change):
     """Change the lines of verdicts, and the digest on the card with them."""
     file = folder / FILE
-    lines = change([json.loads(line) for line in file.read_text().splitlines()])
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    lines = change(read_lines(file))
+    write_lines(file, lines)
     on_card(
         folder,
         lambda document: document["entries"][0]["files"].update({FILE: _sha256(file)}),

@@ -22,7 +22,6 @@ def few_logs(shared_data, folder):
     # contests are read from a log of each part
     for part in ("image_edition", "image_generation"):
         (folder / "genai_bench_tiger" / part).mkdir(exist_ok=True)
-        (folder / "genai_bench_tiger" / part / "votes").symlink_to(
-            shared_data / "genai_bench_tiger" / part / "gpt4o"
-        )
+        path = shared_data / "genai_bench_tiger" / part / "gpt4o"
+        (folder / "genai_bench_tiger" / part / "votes").symlink_to(path)
     return folder

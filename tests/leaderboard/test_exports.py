@@ -82,9 +82,7 @@ def _result_name(row):
     return "/".join((row["part"], row["aspect"], row["statistic"], *breakdown))
 
 
-def test_a_measured_judge_has_the_numbers_of_its_report(
-    exported, measured, vieval, tmp_path
-):
+def test_a_judge_has_its_reports_numbers(exported, measured, vieval, tmp_path):
     [(document, samples)] = exported(measured[0])
     vieval("report", measured[0], "--out", tmp_path / "report")
     expected = {
@@ -166,9 +164,7 @@ def test_a_second_export_replaces_the_first(exported, measured, tmp_path, monkey
     assert {path for path in tmp_path.rglob("*") if path.is_file()} == files
 
 
-def test_the_hub_gets_a_file_for_each_model_and_one_for_the_benchmark(
-    measured, vieval, tmp_path, monkeypatch
-):
+def test_the_hub_gets_a_file_a_model(measured, vieval, tmp_path, monkeypatch):
     monkeypatch.setenv("VIEVAL_DATA", str(measured[2]))
     flags = ("--to", "hub-eval-results", "--dataset", "lab/imagenhub")
     vieval("export", measured[0], *flags, "--out", tmp_path)
@@ -190,9 +186,7 @@ def test_the_hub_gets_a_file_for_each_model_and_one_for_the_benchmark(
         (("x.jsonl", "--to", "every-eval-ever", "--rebalance"), "accepts only results"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_exported_is_refused_in_a_line(
-    arguments, advice, vieval, tmp_path
-):
+def test_a_refused_export_is_a_line(arguments, advice, vieval, tmp_path):
     error = vieval("export", *arguments, "--out", tmp_path / "out", code=1).err
     assert advice in error
     assert len(error.splitlines()) == 1

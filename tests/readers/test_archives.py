@@ -4,14 +4,16 @@ text, or called complete.
 
 import io
 import random
+import re
 import tarfile
+from shlex import split
 
 import pytest
 
+from tests.refusals import refusal
 from tests.shard_runs import parquet, picture, pyarrow, verdicts
 from tests.tables import table
 from vieval_plugin.readers.webdataset import tar_index, webdataset_table
-from vieval_plugin.text.errors import VievalError
 
 JUDGE = ("--judge", "sharpness", "--max-failures", "1")
 
@@ -58,8 +60,7 @@ def test_a_fixed_plan_and_a_column_that_is_named_keep_the_first_dot(tmp_path, co
 def test_late_members_of_a_compressed_tar_are_refused_with_the_remedy(tmp_path):
     late = [("0.jpg", 0), ("1.jpg", 1), ("0.txt", "a"), ("1.txt", "b")]
     path = write_members(tmp_path / "a.tar.gz", late)
-    with pytest.raises(VievalError, match=r"0\.txt .* tar --sort=name"):
-        tar_index(path)
+    assert re.search(r"0\.txt .* tar --sort=name", refusal(tar_index, path))
 
 
 def test_hidden_images_are_counted_and_never_complete(vieval, tmp_path):
@@ -78,10 +79,8 @@ def test_hidden_images_are_counted_and_never_complete(vieval, tmp_path):
     verified = vieval("shards", out, "--verify", code=1)
     assert "5 images" in verified.err
     assert "complete:" not in verified.out
-    assert (
-        "5 images"
-        in vieval("filter", out, "--where", "PQ >= 0", "--out", tmp_path / "kept").out
-    )
+    shown = vieval("filter", out, "--where", "PQ >= 0", "--out", tmp_path / "kept").out
+    assert "5 images" in shown
 
 
 def test_a_column_after_the_first_samples_is_read(vieval, tmp_path):
@@ -108,9 +107,8 @@ def test_the_last_dot_goes_through_run_filter_and_a_second_run(vieval, tmp_path)
     )
     printed = vieval("score", tmp_path / "data", *JUDGE, "--out", tmp_path / "out")
     assert "keys end at the last dot of each name" in printed.err
-    assert [row["uid"] for row in verdicts(tmp_path / "out")] == [
-        f"cfg3.5_{number}" for number in range(6)
-    ]
+    found = [row["uid"] for row in verdicts(tmp_path / "out")]
+    assert found == [f"cfg3.5_{number}" for number in range(6)]
     vieval("filter", tmp_path / "out", "--where", "PQ >= 0", "--out", tmp_path / "kept")
     vieval("score", tmp_path / "kept", *JUDGE, "--out", tmp_path / "again")
     digests = [
@@ -122,6 +120,7 @@ def test_the_last_dot_goes_through_run_filter_and_a_second_run(vieval, tmp_path)
 
 
 def test_filter_copies_late_members(vieval, tmp_path):
+    out = tmp_path / "out"
     members = [
         ("0.jpg", 0),
         ("1.jpg", 1),
@@ -131,22 +130,15 @@ def test_filter_copies_late_members(vieval, tmp_path):
         ("2.txt", "c"),
     ]
     write_members(tmp_path / "data" / "a.tar", members)
-    vieval("score", tmp_path / "data", *JUDGE, "--out", tmp_path / "out")
-    vieval(
-        "filter", tmp_path / "out", "--where", "row <> 1", "--out", tmp_path / "kept"
-    )
+    vieval("score", tmp_path / "data", *JUDGE, "--out", out)
+    vieval("filter", out, "--where", "row <> 1", "--out", tmp_path / "kept")
     with tarfile.open(tmp_path / "kept" / "a.tar") as tar:
-        assert sorted(tar.getnames()) == [
-            "0.jpg",
-            "0.txt",
-            "0.vieval.json",
-            "2.jpg",
-            "2.txt",
-            "2.vieval.json",
-        ]
+        found = sorted(tar.getnames())
+        assert found == (split("0.jpg 0.txt 0.vieval.json 2.jpg 2.txt 2.vieval.json"))
 
 
 def test_a_folder_of_img2dataset_is_read_as_its_tars(vieval, tmp_path):
+    data = tmp_path / "data"
     for shard in ("00000", "00001"):
         members = [
             (
@@ -156,22 +148,19 @@ def test_a_folder_of_img2dataset_is_read_as_its_tars(vieval, tmp_path):
             for number in range(3)
             for suffix in ("jpg", "txt")
         ]
-        write_members(tmp_path / "data" / f"{shard}.tar", members)
-        urls = pyarrow.table(
-            {
-                "url": ["http://host/a.jpg"] * 3,
-                "key": [f"{shard}{number:04}" for number in range(3)],
-            }
-        )
-        parquet.write_table(urls, tmp_path / "data" / f"{shard}.parquet")
-        (tmp_path / "data" / f"{shard}_stats.json").write_text("{}")
-    vieval("score", tmp_path / "data", *JUDGE, "--out", tmp_path / "out")
+        write_members(data / f"{shard}.tar", members)
+        columns = {
+            "url": ["http://host/a.jpg"] * 3,
+            "key": [f"{shard}{number:04}" for number in range(3)],
+        }
+        urls = pyarrow.table(columns)
+        parquet.write_table(urls, data / f"{shard}.parquet")
+        (data / f"{shard}_stats.json").write_text("{}")
+    vieval("score", data, *JUDGE, "--out", tmp_path / "out")
     found = verdicts(tmp_path / "out")
     assert [row["status"] for row in found] == ["ok"] * 6
     assert {row["file"] for row in found} == {"00000.tar", "00001.tar"}
-    refused = vieval(
-        "score", tmp_path / "data", *JUDGE, "--out", tmp_path / "v.jsonl", code=1
-    )
+    refused = vieval("score", data, *JUDGE, "--out", tmp_path / "v.jsonl", code=1)
     assert "require a folder of shards" in refused.err
 
 

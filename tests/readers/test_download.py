@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from shlex import split
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
@@ -49,9 +50,7 @@ class TestFetchAll:
 
         return make
 
-    async def test_honours_retry_after_in_seconds_and_as_a_date(
-        self, site, jobs, monkeypatch
-    ):
+    async def test_retry_after_is_honoured(self, site, jobs, monkeypatch):
         waits = []
 
         async def noting(seconds):
@@ -74,14 +73,11 @@ class TestFetchAll:
     async def test_does_not_wait_for_hours(self, site, jobs):
         site.faults = {"/0": ["status 429 3600"]}
         (failed,) = await fetch_all(jobs(1))
-        assert (
-            failed.reason == "429 too many requests, and the server asks to wait 3600 s"
-        )
+        found = failed.reason
+        assert found == "429 too many requests, and the server asks to wait 3600 s"
 
     @pytest.mark.parametrize("fault", ["huge", "endless"])
-    async def test_a_body_over_the_limit_is_refused_while_it_streams(
-        self, site, jobs, monkeypatch, fault
-    ):
+    async def test_an_overlong_body_is_refused(self, site, jobs, monkeypatch, fault):
         monkeypatch.setattr(download, "MAX_BODY", 2**20)
         site.faults = {"/0": [fault]}
         (failed,) = await fetch_all(jobs(1))
@@ -135,25 +131,16 @@ class TestFetchAll:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert sorted(path.name for path in tmp_path.iterdir()) == [
-            "0",
-            "1",
-            "2",
-            "3",
-            "4",
-        ]
+        assert sorted(path.name for path in tmp_path.iterdir()) == split("0 1 2 3 4")
 
         site.faults.clear()
         site.hits.clear()
         assert await fetch_all(some) == []
         assert site.hits == Counter({f"/{number}": 1 for number in range(5, 20)})
-        assert {job.path.read_bytes() for job in some} == {
-            site.files[f"/{number}"] for number in range(20)
-        }
+        found = {job.path.read_bytes() for job in some}
+        assert found == {site.files[f"/{number}"] for number in range(20)}
 
-    async def test_leftovers_of_a_killed_run_are_removed_and_others_kept(
-        self, jobs, tmp_path
-    ):
+    async def test_leftovers_of_a_killed_run_go(self, jobs, tmp_path):
         (job,) = jobs(1)
         kill = (
             "import os, pathlib, signal, sys\n"
@@ -186,14 +173,11 @@ class TestRedirects:
             if request.host == urlsplit(addresses[1]).netloc:
                 heard.append(request.path)
             if to := request.query.get("to"):
-                return web.Response(
-                    status=int(request.query.get("status", "302")),
-                    headers={"Location": to},
-                )
+                status = int(request.query.get("status", "302"))
+                return web.Response(status=status, headers={"Location": to})
             if left := int(request.query.get("left", "0")):
-                return web.Response(
-                    status=307, headers={"Location": f"?left={left - 1}"}
-                )
+                headers = {"Location": f"?left={left - 1}"}
+                return web.Response(status=307, headers=headers)
             return web.Response(body=b"whole")
 
         app = web.Application()
@@ -246,10 +230,8 @@ class TestRedirects:
 
     async def test_a_secure_address_is_not_left_for_an_open_one(self):
         run = SimpleNamespace(hosts=frozenset({"a.org"}))
-        assert (
-            download._redirected(run, "http://a.org/x", 301, "https://a.org/x")
-            == "https://a.org/x"
-        )
+        found = download._redirected(run, "http://a.org/x", 301, "https://a.org/x")
+        assert found == "https://a.org/x"
         with pytest.raises(download._Failure, match="an invalid URL"):
             download._redirected(run, "https://a.org/x", 301, "http://a.org/x")
 
@@ -268,9 +250,8 @@ async def test_a_body_that_trickles_is_given_up(tmp_path, monkeypatch):
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    job = Download(
-        f"http://127.0.0.1:{runner.addresses[0][1]}/x", tmp_path / "x", anything
-    )
+    path = tmp_path / "x"
+    job = Download(f"http://127.0.0.1:{runner.addresses[0][1]}/x", path, anything)
     (failed,) = await asyncio.wait_for(fetch_all([job], retries=1, timeout=0.5), 120)
     await runner.cleanup()
     assert failed.reason == "timed out: incomplete after 0.5 s"
@@ -283,9 +264,7 @@ class TestProxies:
             monkeypatch.delenv(name, raising=False)
             monkeypatch.delenv(name.upper(), raising=False)
 
-    async def test_files_come_through_the_proxy_and_those_of_this_machine_do_not(
-        self, site, tmp_path, monkeypatch
-    ):
+    async def test_files_come_through_the_proxy(self, site, tmp_path, monkeypatch):
         site.files["/0"] = b"image"
         async with proxying(urlsplit(site.base).port) as (proxy, heads):
             monkeypatch.setenv("HTTP_PROXY", proxy)
@@ -297,9 +276,7 @@ class TestProxies:
             assert await fetch_all(jobs, public=True) == []
         assert [head.split()[1] for head in heads] == ["http://images.example/0"]
 
-    async def test_a_name_that_leads_to_a_private_address_has_no_proxy(
-        self, site, tmp_path, monkeypatch
-    ):
+    async def test_private_names_have_no_proxy(self, site, tmp_path, monkeypatch):
         async with proxying(urlsplit(site.base).port) as (proxy, heads):
             monkeypatch.setenv("HTTP_PROXY", proxy)
             monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", leading_home)

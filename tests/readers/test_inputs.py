@@ -19,6 +19,7 @@ import pytest
 
 from tests.pictures import encoded
 from tests.refusals import refusal
+from tests.stored_results import read_lines
 from vieval_plugin.images import read_bytes
 from vieval_plugin.readers.columns import (
     fields_of,
@@ -33,10 +34,7 @@ from vieval_plugin.readers.samples import samples_in_rows
 pyarrow = pytest.importorskip("pyarrow", reason='pip install ".[tables]"')
 from pyarrow import ipc, parquet  # noqa: E402
 
-ROWS = [
-    json.loads(line)
-    for line in Path(__file__).with_name("inputs.jsonl").read_text("utf-8").splitlines()
-]
+ROWS = read_lines(Path(__file__).with_name("inputs.jsonl"))
 LONG = "x" * 200_000
 
 

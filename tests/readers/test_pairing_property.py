@@ -7,7 +7,6 @@ rows itself.
 
 import csv
 import io
-import json
 import random
 import re
 import tarfile
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tests.stored_results import write_lines
 from vieval_plugin.images import read_bytes
 from vieval_plugin.readers.columns import fields_of, rows_of
 from vieval_plugin.readers.image_folder import read_folders
@@ -76,13 +76,11 @@ def random_folder(seed: int) -> Folder:
         numbers = sorted(noise.sample(range(first, first + 3 * count), count))
     ids = [str(number) for number in numbers]
     if "text ids" in oddities:
-        form, ids = (
-            "{}",
-            [
-                f"{noise.choice('abc')}{'.' if 'dots' in oddities else '-'}{number}."
-                for number in ids
-            ],
-        )
+        form = "{}"
+        ids = [
+            f"{noise.choice('abc')}{'.' if 'dots' in oddities else '-'}{number}."
+            for number in ids
+        ]
     if noise.random() < 0.8:
         noise.shuffle(ids)
         oddities.add("shuffled")
@@ -117,13 +115,12 @@ def written(folder: Folder, path, seed: int):
     (path / "m" / "._0.png").write_text("macOS")
     rows = [{folder.column: uid, "prompt": f"made of {uid}"} for uid in folder.ids]
     if seed % 2 and folder.column:
-        (path / "p.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        write_lines(path / "p.jsonl", rows)
         return path / "p.jsonl"
     with (path / "p.csv").open("w", newline="") as file:
         sign = random.Random(seed).choice(",;\t|")
-        csv.writer(file, delimiter=sign).writerows(
-            [list(rows[0]), *(list(row.values()) for row in rows)]
-        )
+        listed = [list(rows[0]), *(list(row.values()) for row in rows)]
+        csv.writer(file, delimiter=sign).writerows(listed)
     return path / "p.csv"
 
 

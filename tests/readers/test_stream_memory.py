@@ -2,13 +2,13 @@
 
 import json
 import random
-import subprocess
 import sys
 
 import PIL.Image
 import pytest
 
 from tests.pictures import encoded
+from tests.work import run_process
 
 READ = """
 import sys
@@ -29,12 +29,7 @@ def read(path):
     """How many rows are judged, and the most memory in MiB that a process of its own took for
     that.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", READ, str(path)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_process([sys.executable, "-c", READ, str(path)], check=True)
     return tuple(map(int, done.stdout.split()))
 
 
@@ -68,11 +63,9 @@ def as_parquet(path, rows, noise):
                 for number in numbers
             ]
             prompts = [f"prompt {number}" for number in numbers]
-            out.write_table(
-                pyarrow.table(
-                    {"image": pyarrow.array(images, image), "prompt": prompts}
-                )
-            )
+            columns = {"image": pyarrow.array(images, image), "prompt": prompts}
+            table = pyarrow.table(columns)
+            out.write_table(table)
 
 
 @pytest.mark.parametrize("write", [as_jsonl, as_parquet])

@@ -4,9 +4,11 @@ never another number.
 
 import json
 import math
+import re
 
 import pytest
 
+from tests.refusals import refusal
 from vieval_plugin.benchmarks import imagenhub
 from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings as read_imagenhub
 from vieval_plugin.benchmarks.imagenhub.tasks import ratings_folder
@@ -86,11 +88,10 @@ def test_zero_has_no_sign_in_json_either():
 def test_a_second_column_of_a_name_that_is_needed_is_refused(tmp_path, name):
     path = tmp_path / "labels.csv"
     path.write_text(f"{','.join(COLUMNS)},{name}\nb,p,1,m,0,me,SC,1,0\n")
-    with pytest.raises(
-        VievalError,
-        match=rf"labels.csv: two columns are named '{name}'; rename or remove one",
-    ):
-        read_ratings([path])
+    assert re.search(
+        rf"labels.csv: two columns are named '{name}'; rename or remove one",
+        refusal(read_ratings, [path]),
+    )
 
 
 def test_columns_that_nobody_needs_may_share_a_name(tmp_path):
@@ -115,10 +116,10 @@ def test_ratings_of_imagenhub(tmp_path):
     write(header, "[-0.0, 1]", "²3")  # a digit that is none to `int`
     assert "-0.0" not in str(read_imagenhub(tmp_path, "tig"))
     write([*header, info.image_models[0]], "[1, 1]")
-    with pytest.raises(
-        VievalError, match=f"two columns are named {info.image_models[0]!r}"
-    ):
-        read_imagenhub(tmp_path, "tig")
+    assert re.search(
+        f"two columns are named {info.image_models[0]!r}",
+        refusal(read_imagenhub, tmp_path, "tig"),
+    )
     for cell in ("[1_0, 1]", "[NaN, 1]", "[Infinity, 1]", '["1", 1]', "[٠, 1]"):
         write(header, cell)
         with pytest.raises(VievalError, match="with values 0, 0.5 or 1"):
@@ -132,13 +133,12 @@ def test_a_printed_number_is_a_plain_one(tmp_path, text):
     )
     path = tmp_path / "expected.csv"
     path.write_text(f"{header}\nt,t,m,j,rho,SC,{text},yes,\n")
-    with pytest.raises(
-        VievalError, match=r"expected.csv: line 2: printed must be a number"
-    ):
-        compare_with_printed(path, {})
+    assert re.search(
+        r"expected.csv: line 2: printed must be a number",
+        refusal(compare_with_printed, path, {}),
+    )
     path.write_text(f"{header},printed\nt,t,m,j,rho,SC,1,yes,,2\n")
-    with pytest.raises(VievalError, match="two columns are named 'printed'"):
-        compare_with_printed(path, {})
+    assert "two columns are named 'printed'" in refusal(compare_with_printed, path, {})
     path.write_bytes(f"{header}\nt,t,m,j,rho,SC,1,yes,\xff\n".encode("latin-1"))
     with pytest.raises(VievalError, match="expected.csv: must be UTF-8"):
         compare_with_printed(path, {})
@@ -150,18 +150,16 @@ def test_a_printed_number_is_a_plain_one(tmp_path, text):
 def test_a_draw_is_a_whole_number(tmp_path, draw):
     path = tmp_path / "made.jsonl"
     path.write_text(f'{{"image": "a.png", "uid": "u", "draw": {draw}}}\n')
-    with pytest.raises(
-        VievalError,
-        match=r"made.jsonl: line 1: `draw` must be a non-negative integer",
-    ):
-        PrecomputedImages(path)
+    assert re.search(
+        r"made.jsonl: line 1: `draw` must be a non-negative integer",
+        refusal(PrecomputedImages, path),
+    )
 
 
 @pytest.mark.parametrize("draw", ["1_0", "٣", "²", "-1", "1.0"])
 def test_a_draw_of_a_table_is_a_whole_number(tmp_path, draw):
-    (tmp_path / "s.csv").write_text(
-        f"uid,kind,output,prompt,draw\n1,tig,a.png,x,{draw}\n"
-    )
+    text = f"uid,kind,output,prompt,draw\n1,tig,a.png,x,{draw}\n"
+    (tmp_path / "s.csv").write_text(text)
     (verdict,) = (
         row.verdict for row in read_samples(tmp_path / "s.csv") if row.verdict
     )

@@ -6,6 +6,7 @@ import json
 import shutil
 from operator import attrgetter
 from pathlib import Path
+from shlex import split
 
 import pytest
 
@@ -26,6 +27,7 @@ from tests.stored_tables import (
     picture,
     pyarrow,
 )
+from tests.tables import table
 from vieval_plugin.images import read_bytes
 from vieval_plugin.judges.protocol import TableCell
 from vieval_plugin.readers.columns import parse_columns
@@ -62,6 +64,10 @@ def metadata_parquet(folder):
     parquet.write_table(table, folder / "metadata.parquet")
 
 
+def parquet_of(form, name="t.parquet", **options):
+    return lambda folder: as_parquet(folder / name, form, **options)
+
+
 FORMATS = {
     "CSV": lambda folder: as_csv(folder / "t.csv"),
     "CSV under another name": lambda folder: as_csv(folder / "t.dat"),
@@ -69,31 +75,19 @@ FORMATS = {
     "JSONL under another name": lambda folder: as_jsonl(folder / "t.csv"),
     "a samples file": lambda folder: as_samples(folder / "t.jsonl"),
     "a JSON list": lambda folder: as_json(folder / "t.json"),
-    "parquet of paths": lambda folder: as_parquet(folder / "t.parquet", "paths"),
-    "parquet of structs": lambda folder: as_parquet(
-        folder / "t.parquet", "structs", row_group_size=2
-    ),
-    "parquet of files": lambda folder: as_parquet(folder / "t.parquet", "files"),
-    "parquet of bytes": lambda folder: as_parquet(
-        folder / "t.parquet", "bytes", compression="zstd"
-    ),
-    "parquet under another name": lambda folder: as_parquet(
-        folder / "t.jsonl", "structs"
-    ),
-    "an Arrow file": lambda folder: as_arrow(
-        folder / "t.arrow", "dictionary", ipc.new_file
-    ),
-    "an Arrow stream": lambda folder: as_arrow(
-        folder / "t.arrow", "structs", ipc.new_stream
-    ),
+    "parquet of paths": parquet_of("paths"),
+    "parquet of structs": parquet_of("structs", row_group_size=2),
+    "parquet of files": parquet_of("files"),
+    "parquet of bytes": parquet_of("bytes", compression="zstd"),
+    "parquet under another name": parquet_of("structs", "t.jsonl"),
+    "an Arrow file": lambda to: as_arrow(to / "t.arrow", "dictionary", ipc.new_file),
+    "an Arrow stream": lambda to: as_arrow(to / "t.arrow", "structs", ipc.new_stream),
     "a saved data set": lambda folder: as_saved(folder / "saved"),
     "a saved data set of one split": lambda folder: as_splits(folder / "saved"),
     "a folder with metadata.csv": lambda folder: with_metadata(
         folder, lambda to: as_csv(to / "metadata.csv", "file_name")
     ),
-    "a folder with metadata.parquet": lambda folder: with_metadata(
-        folder, metadata_parquet
-    ),
+    "a folder with metadata.parquet": lambda to: with_metadata(to, metadata_parquet),
     "a folder with texts": beside,
 }
 
@@ -103,34 +97,28 @@ def test_the_samples_are_the_same_whatever_the_rows_are_stored_as(folder, write)
     source = read_named([str(write(folder))])
     for _ in range(2):  # a source is read as often as it is needed
         rows = list(source)
-        assert [(row.sample.id.uid, row.sample.kind, row.verdict) for row in rows] == [
-            (u, "tig", None) for u in "abc"
-        ]
+        found = [(row.sample.id.uid, row.sample.kind, row.verdict) for row in rows]
+        assert found == [(u, "tig", None) for u in "abc"]
         assert [row.sample.texts["prompt"] for row in rows] == list(CAPTIONS.values())
-        assert [read_bytes(row.sample.images["output"]) for row in rows] == [
-            picture(uid) for uid in CAPTIONS
-        ]
+        found = [read_bytes(row.sample.images["output"]) for row in rows]
+        assert found == [picture(uid) for uid in CAPTIONS]
     assert source.total == 3
 
 
 def test_several_tables_are_one_source_and_a_uid_in_both_is_one_line(folder):
+    more = folder / "more.jsonl"
     path = as_parquet(folder / "t.parquet", "structs")
-    (folder / "more.jsonl").write_text(
-        '{"uid": "d", "image": "a.png", "prompt": "x"}\n'
-    )
-    rows = list(read_named([str(path), str(folder / "more.jsonl"), str(path)]))
+    more.write_text('{"uid": "d", "image": "a.png", "prompt": "x"}\n')
+    rows = list(read_named([str(path), str(more), str(path)]))
     assert [(row.sample.id.uid, row.place) for row in rows] == [
         *((uid, f"{path}: row {number}") for number, uid in enumerate("abc", start=1)),
         ("d", f"{folder / 'more.jsonl'}: line 1"),
     ]
-    assert "both have uid 'a' (tig); use a different uid for each" in refusal(
-        read_named, [str(path), str(as_jsonl(folder / "t.jsonl"))]
-    )
+    line = refusal(read_named, [str(path), str(as_jsonl(folder / "t.jsonl"))])
+    assert "both have uid 'a' (tig); use a different uid for each" in line
 
 
-def test_the_columns_of_a_table_are_said_to_every_command_that_reads_samples(
-    folder, vieval
-):
+def test_every_command_reads_the_columns_of_a_table(folder, vieval):
     (folder / "t.csv").write_text("photo,words\na.png,x\n")
     for command in (
         ["score", "--judge", "sharpness", "--out", "v.jsonl"],
@@ -143,10 +131,8 @@ def test_the_columns_of_a_table_are_said_to_every_command_that_reads_samples(
             folder / command[-1],
         )
         arguments = [command[0], folder / "t.csv", *command[1:-1], folder / command[-1]]
-        assert (
-            "no column of images; known columns: photo, words"
-            in vieval(*arguments, code=1).err
-        )
+        said = vieval(*arguments, code=1).err
+        assert "no column of images; known columns: photo, words" in said
         vieval(*arguments, "--columns", "output=photo,prompt=words")
 
 
@@ -167,31 +153,11 @@ def test_a_guess_is_said_and_so_is_what_is_left_out(folder):
 
 def test_bytes_of_a_table_say_where_they_are_from(folder):
     path = as_parquet(folder / "t.parquet", "structs", row_group_size=2)
-    assert [row.sample.images["output"].origin for row in read_samples(path)] == [
-        TableCell(path, number, "image") for number in range(3)
-    ]
+    found = [row.sample.images["output"].origin for row in read_samples(path)]
+    assert found == [TableCell(path, number, "image") for number in range(3)]
 
 
-@pytest.mark.parametrize(
-    ("header", "read"),
-    [
-        (
-            "input_image,edit instruction,edited_image,caption",
-            {"source": 0, "instruction": 1, "output": 2},
-        ),
-        (
-            "original_image,edit_prompt,edited_image",
-            {"source": 0, "instruction": 1, "output": 2},
-        ),
-        ("input_image,text,edited_image", {"source": 0, "instruction": 1, "output": 2}),
-        (
-            "source_file_name,instruction,edited_image_file_name",
-            {"source": 0, "instruction": 1, "output": 2},
-        ),
-        ("File-Name,Caption,text", {"output": 0, "prompt": 1}),
-        ("id,image,text,model", {"uid": 0, "output": 1, "prompt": 2, "image_model": 3}),
-    ],
-)
+@pytest.mark.parametrize(*table("columns_are_known_by_names_that_are_common.jsonl"))
 def test_columns_are_known_by_names_that_are_common(tmp_path, header, read):
     names = header.replace("edit instruction", "edit_instruction").split(",")
     cells = [
@@ -207,9 +173,8 @@ def test_columns_are_known_by_names_that_are_common(tmp_path, header, read):
         **images,
         **row.sample.texts,
     }
-    assert {key: found[key] for key in read} == {
-        key: cells[place] for key, place in read.items()
-    }
+    seen = {key: found[key] for key in read}
+    assert seen == {key: cells[place] for key, place in read.items()}
     assert row.sample.kind == ("tie" if "source" in read else "tig")
     assert images.keys() | row.sample.texts.keys() == read.keys() - {
         "uid",
@@ -226,14 +191,13 @@ def with_source(folder, values, column="source", caption="caption"):
         {"image": f"{uid}.png", caption: uid, column: value}
         for uid, value in zip(CAPTIONS, values, strict=True)
     ]
-    (folder / "s.csv").write_text(
-        "\n".join(
-            [
-                ",".join(rows[0]),
-                *(",".join(value or "" for value in row.values()) for row in rows),
-            ]
-        )
+    text = "\n".join(
+        [
+            ",".join(rows[0]),
+            *(",".join(value or "" for value in row.values()) for row in rows),
+        ]
     )
+    (folder / "s.csv").write_text(text)
     (folder / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
     parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "s.parquet")
     return [folder / "s.csv", folder / "s.jsonl", folder / "s.parquet"]
@@ -241,18 +205,15 @@ def with_source(folder, values, column="source", caption="caption"):
 
 @pytest.mark.parametrize("column", ["source", "Source", "original", "mask", "control"])
 @pytest.mark.parametrize("values", [ORIGINS, ("", "http://example.com/page", "x.pngs")])
-def test_a_column_of_words_is_no_image_and_a_line_says_how_to_take_it(
-    folder, column, values
-):
+def test_a_column_of_words_is_no_image(folder, column, values):
     key = {"mask": "mask", "control": "control"}.get(column, "source")
     for path in with_source(folder, values, column):
         source = read_samples(path)
         assert [
             (row.sample.kind, list(row.sample.images), row.verdict) for row in source
         ] == [("tig", ["output"], None)] * 3
-        assert [row.sample.texts for row in source] == [
-            {"prompt": uid} for uid in CAPTIONS
-        ]
+        found = [row.sample.texts for row in source]
+        assert found == [{"prompt": uid} for uid in CAPTIONS]
         shown = repr(next(filter(None, values)))
         line = (
             f"ignoring column {column!r}, which does not hold images (for example, {shown}); "
@@ -277,14 +238,11 @@ def test_a_column_of_words_is_no_image_and_a_line_says_how_to_take_it(
     "values",
     [("a.png", None, "gone.JPG"), ("http://h/a.png?k=1", "data:image/png", "a.png")],
 )
-def test_a_column_of_names_of_images_is_read_whether_they_are_there_or_not(
-    folder, values
-):
+def test_names_of_images_are_read_without_the_images(folder, values):
     for path in with_source(folder, values):
         rows = list(read_samples(path))
-        assert [set(row.sample.images) for row in rows] == [
-            {"output", "source"} if value else {"output"} for value in values
-        ]
+        expected = [{"output", "source"} if value else {"output"} for value in values]
+        assert [set(row.sample.images) for row in rows] == expected
         assert rows[2].sample.kind == "tie"
     assert (
         "missing source image" in rows[2].verdict.reason
@@ -315,9 +273,8 @@ def test_an_address_without_a_suffix_is_an_image_beside_instructions_alone(folde
         ("caption", {"output"}),
     ):
         for path in with_source(folder, addresses, caption=caption):
-            assert {
-                role for row in read_samples(path) for role in row.sample.images
-            } == roles
+            found = {role for row in read_samples(path) for role in row.sample.images}
+            assert found == roles
 
 
 def test_of_two_columns_the_one_that_holds_images_is_the_source(folder):
@@ -325,17 +282,14 @@ def test_of_two_columns_the_one_that_holds_images_is_the_source(folder):
         "image,source,input_image,text\na.png,laion,b.png,paint it red\n"
     )
     (row,) = read_samples(folder / "t.csv")
-    assert (row.sample.images["source"].source.name, row.sample.texts) == (
-        "b.png",
-        {"instruction": "paint it red"},
-    )
+    assert row.sample.images["source"].source.name == "b.png"
+    assert row.sample.texts == {"instruction": "paint it red"}
 
 
 def test_an_empty_column_of_sources_makes_no_caption_an_instruction(folder):
     for path in with_source(folder, (None, None, None)):
-        assert [row.sample.texts for row in read_samples(path)] == [
-            {"prompt": uid} for uid in CAPTIONS
-        ]
+        found = [row.sample.texts for row in read_samples(path)]
+        assert found == [{"prompt": uid} for uid in CAPTIONS]
 
 
 @pytest.mark.parametrize(("data", "role"), [(picture("b"), True), (b"laion", False)])
@@ -349,18 +303,11 @@ def test_bytes_are_a_source_where_they_begin_as_an_image(folder, data, role):
 def test_columns_are_what_the_user_says(folder):
     path = folder / "t.csv"
     path.write_text("image,photo,caption,text,uid\nno.png,a.png,no,yes,1\n")
-    (row,) = read_samples(
-        path, columns=parse_columns(["output=photo,prompt=text", "uid="])
-    )
-    assert (
-        row.sample.images["output"].source.name,
-        row.sample.texts["prompt"],
-        row.sample.id.uid,
-    ) == (
-        "a.png",
-        "yes",
-        "a",
-    )
+    columns = parse_columns(["output=photo,prompt=text", "uid="])
+    (row,) = read_samples(path, columns=columns)
+    assert row.sample.images["output"].source.name == "a.png"
+    assert row.sample.texts["prompt"] == "yes"
+    assert row.sample.id.uid == "a"
 
 
 @pytest.mark.parametrize(
@@ -375,9 +322,7 @@ def test_columns_are_what_the_user_says(folder):
         ("subject=image", "unknown field 'subject'; did you mean"),
     ],
 )
-def test_a_column_that_is_not_there_is_one_line_with_the_nearest_name(
-    folder, columns, line
-):
+def test_a_missing_column_names_the_nearest(folder, columns, line):
     as_csv(folder / "t.csv")
     assert line in refusal(
         lambda: read_samples(folder / "t.csv", columns=parse_columns([columns]))
@@ -397,16 +342,15 @@ def test_uids_from_file_names_are_unique_for_each_image_model(tmp_path):
         for n, file in enumerate(files)
     ]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert [row.sample.id.uid for row in read_samples(tmp_path / "t.jsonl")] == [
-        "1",
-        "1_2",
-        "1_2_2",
-        "1_3",
-        "1",
-    ]
+    found = [row.sample.id.uid for row in read_samples(tmp_path / "t.jsonl")]
+    assert found == (split("1 1_2 1_2_2 1_3 1"))
 
 
 PICKLE = b"\x80\x04\x95\x1e\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x04true\x94\x85\x94R\x94."
+UNREADABLE = "not a readable parquet or Arrow file"
+NO_COLUMN = (
+    "no column of images; known columns: Dear diary|none of its 134 rows can be read"
+)
 OTHERS = {
     "a PNG": (picture("a"), "an image (PNG), but a table is required"),
     "an AVIF": (b"\0\0\0 ftypavif\0\0\0\0avif", "an image (AVIF)"),
@@ -416,14 +360,8 @@ OTHERS = {
         PICKLE,
         "a pickle, which is not read because it could run arbitrary code",
     ),
-    "a binary file": (
-        b"\x7fELF" + bytes(100),
-        "a binary file, not a supported table",
-    ),
-    "text": (
-        b"Dear diary,\ntoday I drew a cat.\n" * 67,
-        "no column of images; known columns: Dear diary|none of its 134 rows can be read",
-    ),
+    "a binary file": (b"\x7fELF" + bytes(100), "a binary file, not a supported table"),
+    "text": (b"Dear diary,\ntoday I drew a cat.\n" * 67, NO_COLUMN),
     "lines that are no JSON": (
         b"{nothing\n" * 67,
         "none of its 67 rows can be read; line 1: not a JSON object",
@@ -436,22 +374,13 @@ OTHERS = {
     "nothing": (b"", "contains no samples|no header"),
     "a list of texts": (b'["a", "b"]', "no column of images"),
     "a list without an end": (b"[{", "invalid JSON"),
-    "parquet that is cut off": (
-        b"PAR1" + bytes(8),
-        "not a readable parquet or Arrow file",
-    ),
+    "parquet that is cut off": (b"PAR1" + bytes(8), UNREADABLE),
     "a footer of 2 GiB": (
         b"PAR1" + bytes(8) + b"\xff\xff\xff\x7fPAR1",
         "its footer of 2047 MiB",
     ),
-    "Arrow that is cut off": (
-        b"ARROW1\0\0" + bytes(8),
-        "not a readable parquet or Arrow file",
-    ),
-    "a stream of garbage": (
-        b"\xff\xff\xff\xff\xff\xff\xff\x7f" + bytes(80),
-        "not a readable parquet or Arrow file",
-    ),
+    "Arrow that is cut off": (b"ARROW1\0\0" + bytes(8), UNREADABLE),
+    "a stream of garbage": (b"\xff" * 7 + b"\x7f" + bytes(80), UNREADABLE),
 }
 
 
@@ -508,18 +437,14 @@ def test_a_text_beside_an_image_that_is_lacking_or_a_link_is_its_rows_status(fol
     shutil.copy(folder / "a.txt", folder / "sent" / "a.txt")
     (folder / "sent" / "b.txt").symlink_to("../a.txt")
     a, b, c = read_named([str(folder / "sent")])
-    assert (a.verdict, a.sample.texts, a.sample.id.image_model) == (
-        None,
-        {"prompt": "a cat"},
-        "sent",
-    )
+    assert a.verdict is None
+    assert a.sample.texts == {"prompt": "a cat"}
+    assert a.sample.id.image_model == "sent"
     assert b.verdict.reason == "b.txt links to a file outside its folder"
     assert c.verdict.reason == "no c.txt next to c.png"
 
 
-def test_a_data_set_of_the_hub_is_read_by_the_library_itself(
-    folder, monkeypatch, tmp_path_factory
-):
+def test_a_data_set_of_the_hub_is_read(folder, monkeypatch, tmp_path_factory):
     """The hub is a folder here; all else is what `datasets` does, its cache included."""
     datasets = pytest.importorskip("datasets", reason='pip install ".[hub]"')
     from vieval_plugin.readers import hub
@@ -536,9 +461,9 @@ def test_a_data_set_of_the_hub_is_read_by_the_library_itself(
     monkeypatch.setattr(datasets, "load_dataset", from_folder)
     monkeypatch.setattr(hub, "unreachable", lambda: "")
     monkeypatch.chdir(folder)
-    for split in ("train", "test"):
-        (home / "data" / split).mkdir(parents=True)
-        as_parquet(home / "data" / split / "0.parquet", "structs")
+    for name in ("train", "test"):
+        (home / "data" / name).mkdir(parents=True)
+        as_parquet(home / "data" / name / "0.parquet", "structs")
     rows = list(read_named(["me/pictures:test"]))
     assert [
         (row.sample.id.uid, read_bytes(row.sample.images["output"])) for row in rows
@@ -549,19 +474,15 @@ def test_a_data_set_of_the_hub_is_read_by_the_library_itself(
     assert line in refusal(lambda: read_named(["me/pictures"]))
 
 
-def test_without_the_hub_a_name_is_one_line_and_a_path_is_never_sent(
-    tmp_path, monkeypatch
-):
+def test_without_the_hub_a_path_is_never_sent(tmp_path, monkeypatch):
     from vieval_plugin.readers import hub
 
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.delenv("HF_DATASETS_OFFLINE", raising=False)
     monkeypatch.chdir(tmp_path)
-    assert (
-        "no such file or folder, and the Hugging Face Hub cannot be reached"
-        in refusal(lambda: read_named(["me/pictures"]))
-    )
+    line = refusal(lambda: read_named(["me/pictures"]))
+    assert "no such file or folder, and the Hugging Face Hub cannot be reached" in line
     monkeypatch.setattr(hub, "unreachable", lambda: pytest.fail("asked"))
     for path in ("out/verdicts.jsonl", "./pictures", "a/b/c"):
         with pytest.raises(VievalError, match="cannot read"):
@@ -569,13 +490,10 @@ def test_without_the_hub_a_name_is_one_line_and_a_path_is_never_sent(
 
 
 @pytest.mark.parametrize("path", [{"path": None}, {}], ids=["null path", "no path"])
-def test_images_without_a_path_are_read_from_a_table_that_was_made_without_a_schema(
-    tmp_path, path
-):
+def test_images_without_a_path_need_no_schema(tmp_path, path):
     rows = [{"bytes": picture("a"), **path}, {"bytes": picture("b"), **path}]
-    parquet.write_table(
-        pyarrow.table({"picture": rows, "prompt": ["a", "b"]}), tmp_path / "t.parquet"
-    )
+    stored = pyarrow.table({"picture": rows, "prompt": ["a", "b"]})
+    parquet.write_table(stored, tmp_path / "t.parquet")
     source = read_named([str(tmp_path / "t.parquet")])
     assert [read_bytes(row.sample.images["output"]) for row in source] == [
         picture("a"),

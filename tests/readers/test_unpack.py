@@ -5,6 +5,7 @@ behind.
 import gzip
 import io
 import os
+import re
 import tarfile
 
 import pytest
@@ -70,29 +71,24 @@ def test_what_is_there_beside_is_kept_and_what_a_killed_run_left_is_removed(tmp_
     assert sorted(os.listdir(tmp_path)) == ["i.tar.gz", "images"]
 
 
+OUTSIDE, IRREGULAR = "is outside the folder", "'1.png' is not a regular file"
+
+
+def of_kind(kind, **link):
+    return member("1.png", kind=kind, **link), IRREGULAR
+
+
 HOSTILE = {
-    "up": (member("../1.png"), "'../1.png' is outside the folder"),
-    "up inside": (member("images/../../1.png"), "is outside the folder"),
-    "absolute": (
-        member("/elsewhere/1.png"),
-        "'/elsewhere/1.png' is outside the folder",
-    ),
-    "drive": (member("C:1.png"), "is outside the folder"),
-    "backslash": (member("..\\1.png"), "is outside the folder"),
-    "folder up": (
-        member("../d", kind=tarfile.DIRTYPE),
-        "is outside the folder",
-    ),
-    "symlink": (
-        member("1.png", kind=tarfile.SYMTYPE, link="/etc/passwd"),
-        "'1.png' is not a regular file",
-    ),
-    "hard link": (
-        member("1.png", kind=tarfile.LNKTYPE, link="ok.png"),
-        "'1.png' is not a regular file",
-    ),
-    "device": (member("1.png", kind=tarfile.CHRTYPE), "'1.png' is not a regular file"),
-    "pipe": (member("1.png", kind=tarfile.FIFOTYPE), "'1.png' is not a regular file"),
+    "up": (member("../1.png"), f"'../1.png' {OUTSIDE}"),
+    "up inside": (member("images/../../1.png"), OUTSIDE),
+    "absolute": (member("/elsewhere/1.png"), f"'/elsewhere/1.png' {OUTSIDE}"),
+    "drive": (member("C:1.png"), OUTSIDE),
+    "backslash": (member("..\\1.png"), OUTSIDE),
+    "folder up": (member("../d", kind=tarfile.DIRTYPE), OUTSIDE),
+    "symlink": of_kind(tarfile.SYMTYPE, link="/etc/passwd"),
+    "hard link": of_kind(tarfile.LNKTYPE, link="ok.png"),
+    "device": of_kind(tarfile.CHRTYPE),
+    "pipe": of_kind(tarfile.FIFOTYPE),
     "the folder itself": (member("images"), "'images' has no file name"),
     "file and folder": (
         member("ok.png/1.png"),
@@ -103,7 +99,7 @@ HOSTILE = {
         member("1.png", pax={"comment": "x" * 2 * MIB}),
         "has a header larger than 1 MiB",
     ),
-    "line break": (member("../\n1.png"), r"'../\n1.png' is outside the folder"),
+    "line break": (member("../\n1.png"), r"'../\n1.png' " + OUTSIDE),
 }
 
 
@@ -112,38 +108,31 @@ def test_a_hostile_member_refuses_the_whole_archive_in_one_line(tmp_path, name):
     bad, message = HOSTILE[name]
     (tmp_path / "data").mkdir()
     path = archive(tmp_path / "data" / "i.tar.gz", member("ok.png"), bad)
-    assert message in refusal(
-        unpack, path, tmp_path / "data" / "images", Limits(file=2 * MIB)
-    )
+    line = refusal(unpack, path, tmp_path / "data" / "images", Limits(file=2 * MIB))
+    assert message in line
     assert everything(tmp_path) == {"data/i.tar.gz": path.read_bytes()}
     assert os.listdir(tmp_path / "data") == ["i.tar.gz"]
 
 
 @pytest.mark.parametrize(
-    ("members", "limits", "message"),
+    ("name", "made", "number", "limits", "message"),
     [
         (
-            [member(f"{n}.png", bytes(MIB)) for n in range(4)],
+            "{}.png",
+            {"content": bytes(MIB)},
+            4,
             Limits(total=3 * MIB),
-            "contains more than 3 MiB",
+            "more than 3 MiB",
         ),
-        (
-            [member(f"{n}.png", b"") for n in range(9)],
-            Limits(members=8),
-            "contains more than 8 members",
-        ),
-        (
-            [member(f"{n}", kind=tarfile.DIRTYPE) for n in range(9)],
-            Limits(members=8),
-            "contains more than 8 members",
-        ),
+        ("{}.png", {"content": b""}, 9, Limits(members=8), "more than 8 members"),
+        ("{}", {"kind": tarfile.DIRTYPE}, 9, Limits(members=8), "more than 8 members"),
     ],
     ids=["bytes in all", "files", "folders"],
 )
-def test_an_archive_that_holds_too_much_is_refused(tmp_path, members, limits, message):
+def test_a_full_archive_is_refused(tmp_path, name, made, number, limits, message):
+    members = [member(name.format(n), **made) for n in range(number)]
     path = archive(tmp_path / "i.tar.gz", *members)
-    with pytest.raises(VievalError, match=message):
-        unpack(path, tmp_path / "images", limits)
+    assert f"contains {message}" in refusal(unpack, path, tmp_path / "images", limits)
     assert os.listdir(tmp_path) == ["i.tar.gz"]
 
 
@@ -161,16 +150,11 @@ def sparse(name, holes_to, content=b"end"):
     head = "".join(f"{number}\n" for number in numbers).encode()
     head += bytes(-len(head) % tarfile.BLOCKSIZE)
     told = {"major": "1", "minor": "0", "name": name, "realsize": str(holes_to)}
-    return member(
-        "GNUSparseFile/x",
-        head + content,
-        pax={f"GNU.sparse.{key}": value for key, value in told.items()},
-    )
+    pax = {f"GNU.sparse.{key}": value for key, value in told.items()}
+    return member("GNUSparseFile/x", head + content, pax=pax)
 
 
-def test_a_sparse_member_is_refused_as_it_may_be_larger_on_disk_than_in_the_archive(
-    tmp_path,
-):
+def test_a_sparse_member_is_refused(tmp_path):
     path = archive(tmp_path / "i.tar.gz", sparse("a/1.png", 2**40))
     with pytest.raises(VievalError, match="'a/1.png' is not a regular file"):
         unpack(path, tmp_path / "images")
@@ -203,11 +187,10 @@ def test_a_cut_archive_leaves_nothing(tmp_path, size):
 
 def test_what_is_no_archive_is_told(tmp_path):
     (tmp_path / "i.tar.gz").write_text("<html>log in</html>")
-    with pytest.raises(
-        VievalError,
-        match=r"i.tar.gz: is not a complete .tar.gz file .*; download it again",
-    ):
-        unpack(tmp_path / "i.tar.gz", tmp_path / "images")
+    assert re.search(
+        r"i.tar.gz: is not a complete .tar.gz file .*; download it again",
+        refusal(unpack, tmp_path / "i.tar.gz", tmp_path / "images"),
+    )
     with pytest.raises(VievalError, match="cannot read .*absent.tar.gz"):
         unpack(tmp_path / "absent.tar.gz", tmp_path / "images")
 

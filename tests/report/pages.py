@@ -103,11 +103,8 @@ def generators(tmp_path, scores, judge="gpt", note="", picture=True):
                 Pillow.new("RGB", (40, 30), (len(records), 40 * number % 256, 9)).save(
                     path
                 )
-            sample = Sample(
-                SampleId(OWN, "tig", model, f"p{number}"),
-                {"output": Image(path)},
-                {"prompt": "a cat"},
-            )
+            identity = SampleId(OWN, "tig", model, f"p{number}")
+            sample = Sample(identity, {"output": Image(path)}, {"prompt": "a cat"})
             verdict = (
                 Verdict({}, Status.REFUSAL)
                 if value is None
@@ -134,7 +131,6 @@ def page_of(page, tmp_path, results):
         return report_of(tmp_path, results)
     folder = tmp_path / "out"
     folder.mkdir(exist_ok=True)
-    write_page(
-        sections_of(results, "generators", OPTIONS), folder / "rank.html", OPTIONS
-    )
+    path = folder / "rank.html"
+    write_page(sections_of(results, "generators", OPTIONS), path, OPTIONS)
     return (folder / "rank.html").read_text()

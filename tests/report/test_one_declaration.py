@@ -41,9 +41,7 @@ def declared(monkeypatch: pytest.MonkeyPatch) -> Benchmark:
     return benchmark
 
 
-def test_a_statistic_of_one_declaration_stands_in_every_face(
-    declared: Benchmark, tmp_path
-) -> None:
+def test_a_statistic_of_one_declaration_stands_in_every_face(declared, tmp_path):
     runs = (run("good", range(3)), run("poor", range(20)))
     results = Results(runs)
     written = write_report(results, tmp_path, OPTIONS)
@@ -75,9 +73,8 @@ def test_a_statistic_of_one_declaration_stands_in_every_face(
         == written.lines[0]
         == "good agrees best with annotators on toy."
     )
-    assert (
-        written.lines[0] == lines(sections_of(results, "judges", OPTIONS), OPTIONS)[0]
-    )
+    found = written.lines[0]
+    assert found == lines(sections_of(results, "judges", OPTIONS), OPTIONS)[0]
     summary = summary_of(
         declared.report,
         [observe(r) for r in runs[0].records["all"]],
@@ -89,9 +86,8 @@ def test_a_statistic_of_one_declaration_stands_in_every_face(
     assert host_table_cell(summary).startswith(shown)
     judge = place_judge(runs[0], tmp_path, OPTIONS)
     entry = entry_of(judge, [], tmp_path)
-    assert f"{float(number['value']):g}" in {
-        f"{row.value:g}" for row in entry.numbers if row.statistic == "right_side"
-    }
+    found = {f"{row.value:g}" for row in entry.numbers if row.statistic == "right_side"}
+    assert f"{float(number['value']):g}" in found
     assert "right side" in markdown_text(
         card_of("a test", [judge], [entry], [], [], [], OPTIONS), [judge]
     )

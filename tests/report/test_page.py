@@ -7,6 +7,7 @@ import hashlib
 import json
 import random
 import re
+from shlex import split
 
 import pytest
 from PIL import Image as Pillow
@@ -47,9 +48,8 @@ EVIL = "<script>alert(1)</script>"
 
 
 def report(tmp_path, rows, options=OPTIONS):
-    written = write_report(
-        load_results([write_results(tmp_path / "run", rows)]), tmp_path / "out", options
-    )
+    results = load_results([write_results(tmp_path / "run", rows)])
+    written = write_report(results, tmp_path / "out", options)
     return Page((tmp_path / "out" / "report.html").read_text()), written
 
 
@@ -80,11 +80,9 @@ def headline(tmp_path):
 
 
 def test_the_headline_is_in_order_and_ranks_are_ranges(tmp_path):
-    good, as_good, bad = (
-        judged("good", 0.8),
-        judged("as good", 0.8, seed=3),
-        judged("bad", 0.1),
-    )
+    good = judged("good", 0.8)
+    as_good = judged("as good", 0.8, seed=3)
+    bad = judged("bad", 0.1)
     page, written = report(tmp_path, [*bad, *as_good, *good])
     rows = headline(tmp_path)
     judges = [one["judge"] for one in rows if one["rank"]]
@@ -93,17 +91,15 @@ def test_the_headline_is_in_order_and_ranks_are_ranges(tmp_path):
     assert [one["rank"] for one in rows][:3] == ["1-2", "1-2", "3"]
     values = [float(one["O [95%]"].split()[0]) for one in rows[:3]]
     assert values == sorted(values, reverse=True)
-    assert [one["judge"] for one in rows[3:]] == [
-        "best constant: the same score for all"
-    ]
+    found = [one["judge"] for one in rows[3:]]
+    assert found == ["best constant: the same score for all"]
     assert values[0] == values[1]
     assert all(line in page.said for line in written.lines[:2])
     assert any(
         line.split()[:1] == ["1-2"] and judges[0] in line for line in written.lines
     )
-    assert (
-        len([one for one in page.all("tr") if "separated" in one.get("class", "")]) == 1
-    )
+    found = len([one for one in page.all("tr") if "separated" in one.get("class", "")])
+    assert found == 1
 
 
 def test_a_judge_that_refused_much_is_marked_and_never_stands_on_top_unmarked(tmp_path):
@@ -136,24 +132,12 @@ def test_samples_that_a_replayed_log_lacks_stand_among_the_failures(tmp_path):
     assert "7 of 60 missing" in page.said
 
 
-def test_the_page_loads_nothing_and_its_policy_allows_its_own_style_and_script_alone(
-    tmp_path,
-):
+def test_the_page_loads_nothing_by_its_policy(tmp_path):
     page, _ = report(tmp_path, judged("mine", 0.5))
     for tag, name, value in page.attributes():
-        assert name not in (
-            "src",
-            "srcset",
-            "action",
-            "style",
-            "background",
-            "poster",
-            "ping",
-            "formaction",
-        ), (
-            tag,
-            name,
-        )
+        assert name not in tuple(
+            split("src srcset action style background poster ping formaction")
+        ), (tag, name)
         if name in ("href", "xlink:href"):
             assert value.startswith(("#", "data:")), value
     assert not re.search(r"https?://", page.text)
@@ -211,12 +195,11 @@ def drawn(folder, colour, size=(300, 200)):
 
 
 def test_a_picture_is_small_and_made_once_whatever_its_file_is_called(tmp_path):
+    copy = tmp_path / "copy.png"
     image = drawn(tmp_path, "red", (900, 600))
-    (tmp_path / "copy.png").write_bytes(image.source.read_bytes())
+    copy.write_bytes(image.source.read_bytes())
     thumbnails = Thumbnails()
-    first, again = (
-        thumbnail(path, thumbnails) for path in (image, Image(tmp_path / "copy.png"))
-    )
+    first, again = (thumbnail(path, thumbnails) for path in (image, Image(copy)))
     assert first is again
     assert thumbnails.rendered == [first]
     assert (first.width, first.height) == (SIDE, 373)
@@ -230,10 +213,8 @@ def test_a_page_does_not_grow_beyond_its_size(tmp_path):
     thumbnails = Thumbnails(most_bytes=1)
     assert isinstance(thumbnail(drawn(tmp_path, "red"), thumbnails), Thumbnail)
     assert thumbnails.left_out == 0
-    assert (
-        thumbnail(drawn(tmp_path, "blue"), thumbnails)
-        == "omitted to limit the page size"
-    )
+    found = thumbnail(drawn(tmp_path, "blue"), thumbnails)
+    assert found == "omitted to limit the page size"
     assert isinstance(thumbnail(drawn(tmp_path, "red"), thumbnails), Thumbnail)
     assert thumbnails.left_out == 1
 
@@ -248,22 +229,14 @@ class Held:
         return self.samples.get(record.id, "not here")
 
 
-def test_a_card_has_all_images_of_its_sample_and_says_which_are_gone_or_others_than_those_judged(
-    tmp_path,
-):
+def test_a_card_has_all_images_and_says_which_changed(tmp_path):
     source, output = drawn(tmp_path, "red"), drawn(tmp_path, "blue")
-    sample = Sample(
-        SampleId("b", "tie", "model", "1"),
-        {"output": output, "source": source},
-        {"instruction": "add"},
-    )
+    images = {"output": output, "source": source}
+    sample = Sample(SampleId("b", "tie", "model", "1"), images, {"instruction": "add"})
     verdict = Verdict({"O": 0.5}, Status.OK, "because")
+    provenance = Provenance("viescore", (), ("O",))
     record = Record(
-        sample.id,
-        verdict,
-        Provenance("viescore", (), ("O",)),
-        {"O": (0.5,)},
-        fingerprint=fingerprint(sample),
+        sample.id, verdict, provenance, {"O": (0.5,)}, fingerprint=fingerprint(sample)
     )
     item = GalleryItem(sample.id, (Judgement("judge", record),))
     card = tile_of(item, Held(sample), Thumbnails())
@@ -332,13 +305,9 @@ def test_a_replay_without_data_has_cards_that_say_so(tmp_path, monkeypatch):
 
 def item(number, apart, judge="j", status=Status.OK):
     identity = SampleId("b", "tie", f"m{number % 3}", f"u{number}")
-    record = Record(
-        identity,
-        Verdict({"O": 0.5}, status),
-        Provenance(judge, (), ("O",)),
-        {},
-        group=f"g{number}",
-    )
+    verdict = Verdict({"O": 0.5}, status)
+    source = Provenance(judge, (), ("O",))
+    record = Record(identity, verdict, source, {}, group=f"g{number}")
     return GalleryItem(
         identity, (Judgement(judge, record, "O", 0.5, 0.5, apart),), apart
     )
@@ -349,13 +318,11 @@ def test_there_are_400_cards_at_most_the_furthest_apart_and_a_seeded_sample():
     random.Random(0).shuffle(items)
     cards = select_items(items, seed=7)
     assert len(cards) == len({one.id for one in cards}) == 400
-    assert [one.disagreement for one in cards[:300]] == [
-        n / 1000 for n in range(999, 699, -1)
-    ]
+    found = [one.disagreement for one in cards[:300]]
+    assert found == [n / 1000 for n in range(999, 699, -1)]
     assert select_items(items, seed=7) == cards
-    assert {one.id for one in select_items(items, seed=8)[:300]} == {
-        one.id for one in cards[:300]
-    }
+    found = {one.id for one in select_items(items, seed=8)[:300]}
+    assert found == {one.id for one in cards[:300]}
     assert select_items(items, seed=8) != cards
     assert len(select_items(items[:400], seed=7)) == 400
 
@@ -410,19 +377,11 @@ def test_a_reason_on_a_contest_says_which_image_was_which_letter():
         SampleId("b", "p", model, "1") for model in ("aurora", "borealis")
     )
     rationale = "forward: Picture A is sharper.\nreverse: Picture A lacks the hat."
-    verdict = Verdict(
-        {},
-        Status.OK,
-        rationale,
-        choice=Choice({"forward": "first", "reverse": "first"}),
-    )
-    record = Record(
-        SampleId("b", "p", "", "1"),
-        verdict,
-        Provenance("j", (), ()),
-        {},
-        candidates=candidates,
-    )
+    choice = Choice({"forward": "first", "reverse": "first"})
+    verdict = Verdict({}, Status.OK, rationale, choice=choice)
+    identity = SampleId("b", "p", "", "1")
+    source = Provenance("j", (), ())
+    record = Record(identity, verdict, source, {}, candidates=candidates)
     assert tiles.reasons(record).splitlines() == [
         "forward (A: aurora, B: borealis): Picture A is sharper.",
         "reverse (A: borealis, B: aurora): Picture A lacks the hat.",
@@ -436,7 +395,5 @@ def test_a_run_that_failed_shows_a_reply(tmp_path):
         for n in range(3)
     ]
     results = load_results([write_results(tmp_path / "run", rows)])
-    assert (
-        "First failed reply of mine: 'I like cats. All of them.'."
-        in Page(report_of(tmp_path, results)).said
-    )
+    found = Page(report_of(tmp_path, results)).said
+    assert "First failed reply of mine: 'I like cats. All of them.'." in found

@@ -28,11 +28,8 @@ def results(folder, benchmark=BENCHMARK, lacking=0):
     for number in range(20):
         model, uid = f"model {number % 2}", f"u{number // 2}"
         identity = SampleId(benchmark, "tie", model, uid)
-        sample = Sample(
-            identity,
-            {},
-            ratings={"SC": tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))},
-        )
+        ratings = {"SC": tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))}
+        sample = Sample(identity, {}, ratings=ratings)
         scores = {"SC": float(rng.random())}
         verdict = Verdict(scores, Status.OK, findings=("no plan",) * (number % 2))
         if number < lacking:
@@ -45,25 +42,24 @@ def results(folder, benchmark=BENCHMARK, lacking=0):
 
 
 def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path):
-    written = write_report(
-        load_results([results(tmp_path / "run")]), tmp_path / "out", OPTIONS
-    )
+    out = tmp_path / "out"
+    written = write_report(load_results([results(tmp_path / "run")]), out, OPTIONS)
     assert written.comparison is None
-    text = (tmp_path / "out" / "report.md").read_text()
+    text = (out / "report.md").read_text()
     note = benchmark_registry.benchmark(BENCHMARK).note
     assert "Synthetic" in note
     assert f"## {BENCHMARK}\n\n{note}\n" in text
     assert "| all | a backbone \\| of pipes | 20 |" in text
-    [document] = json.loads((tmp_path / "out" / "cells.json").read_text())
+    [document] = json.loads((out / "cells.json").read_text())
     assert [*document] == ["benchmark", "cells"]
-    [remark] = csv_rows(tmp_path / "out" / f"{BENCHMARK}_findings.csv")
+    [remark] = csv_rows(out / f"{BENCHMARK}_findings.csv")
     assert [*remark.values()] == ["a backbone | of pipes", "no plan", "10", "10 of 20"]
     [found] = [
         n
-        for n in csv_rows(tmp_path / "out" / "numbers.csv")
+        for n in csv_rows(out / "numbers.csv")
         if (n["part"], n["role"]) == ("tie", "judge") and n["low"]
     ]
-    findings = json.loads((tmp_path / "out" / "findings.json").read_text())
+    findings = json.loads((out / "findings.json").read_text())
     [in_json] = [
         n
         for n in findings["numbers"]
@@ -127,32 +123,20 @@ def test_image_models_are_ranked_against_an_order_given(tmp_path):
         (None, "cannot read "),
     ],
 )
-def test_an_order_that_cannot_be_used_is_one_line_and_nothing_is_written(
-    tmp_path, text, said
-):
+def test_an_unusable_order_is_one_line(tmp_path, text, said):
     order = tmp_path / "order.txt"
     if text is not None:
         order.write_text(text)
-    line = refusal(
-        write_report,
-        load_results([results(tmp_path / "run")]),
-        tmp_path / "out",
-        OPTIONS,
-        order=order,
-    )
+    loaded = load_results([results(tmp_path / "run")])
+    line = refusal(write_report, loaded, tmp_path / "out", OPTIONS, order=order)
     assert re.search(said, line)
     assert str(order) in line
     assert not (tmp_path / "out").exists()
 
 
-def test_samples_that_a_judge_could_not_be_asked_about_have_a_column_of_their_own(
-    tmp_path,
-):
-    write_report(
-        load_results([results(tmp_path / "run", lacking=3)]),
-        tmp_path / "out",
-        StatisticsOptions("worst", draws=20),
-    )
+def test_what_could_not_be_asked_has_a_column(tmp_path):
+    loaded = load_results([results(tmp_path / "run", lacking=3)])
+    write_report(loaded, tmp_path / "out", StatisticsOptions("worst", draws=20))
     samples, _ = csv_rows(tmp_path / "out" / f"{BENCHMARK}_statuses.csv")
     assert (samples["ok"], samples["not_applicable"]) == ("17", "3")
     numbers = [

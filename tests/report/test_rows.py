@@ -35,11 +35,9 @@ def two_runs(tmp_path_factory):
     scores_of_last = (some_scores(40, 0.5, seed=3), [Status.PARSE_FAILURE] * 40)
     for folder, last in zip(folders, scores_of_last, strict=True):
         means = {name: some_scores(40, 0.4, seed=n) for n, name in enumerate(NAMES[:3])}
-        file = a_verdict_file(
-            folder / "v.jsonl",
-            {**means, NAMES[3]: last},
-            source=a_provenance(model="judge-7b"),
-        )
+        path = folder / "v.jsonl"
+        source = a_provenance(model="judge-7b")
+        file = a_verdict_file(path, {**means, NAMES[3]: last}, source=source)
         assert main(["rank", str(file), "--tables", str(folder)]) == 0
     return folders
 
@@ -64,9 +62,8 @@ def test_two_runs_are_one_table_with_types(two_runs, table):
     assert both.num_rows == len(pandas.concat(map(pandas.read_parquet, files)))
     frame = polars.concat(map(polars.read_parquet, files))
     assert frame.height == both.num_rows
-    assert dict(frame.schema) == {
-        field.name: POLARS[str(field.type)] for field in both.schema
-    }
+    found = dict(frame.schema)
+    assert found == {field.name: POLARS[str(field.type)] for field in both.schema}
     names = ", ".join(f"'{file}'" for file in files)
     counted = duckdb.sql(f"SELECT count(*), avg(low) FROM read_parquet([{names}])")
     [(rows, mean_low)] = counted.fetchall()

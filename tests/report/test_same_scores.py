@@ -88,6 +88,5 @@ def test_a_report_and_a_comparison_say_so(tmp_path):
     assert f"note: {BENCHMARK}: {SENTENCE}" in written.lines
     assert SENTENCE in (tmp_path / "out" / "report.md").read_text()
     assert SENTENCE in (tmp_path / "out" / "report.html").read_text()
-    assert f"note: {BENCHMARK}: {SENTENCE}" in lines(
-        sections_of(results, "judges", OPTIONS), OPTIONS
-    )
+    found = lines(sections_of(results, "judges", OPTIONS), OPTIONS)
+    assert f"note: {BENCHMARK}: {SENTENCE}" in found

@@ -67,9 +67,7 @@ def test_what_verdicts_took_is_a_table_of_its_own(recorded, tokens, expected):
 @pytest.mark.parametrize(
     "partial", [(), ("judge 0",), tuple(f"judge {n}" for n in range(50))]
 )
-def test_the_title_is_short_and_without_numbers_and_the_evidence_names_the_statistic(
-    accuracies, partial
-):
+def test_the_title_has_no_numbers_and_the_evidence_has(accuracies, partial):
     names = {
         f"j{chr(97 + n // 26)}{chr(97 + n % 26)}": value
         for n, value in enumerate(accuracies)
@@ -84,9 +82,7 @@ def test_the_title_is_short_and_without_numbers_and_the_evidence_names_the_stati
 @pytest.mark.parametrize(
     ("halves", "said"), [((0.1, 0.1), True), ((0.3, 0.3), False), ((0.0, 0.1), False)]
 )
-def test_task_types_are_named_as_lowest_and_highest_only_where_they_differ(
-    halves, said
-):
+def test_task_types_are_named_where_they_differ(halves, said):
     low, high = (
         Estimate(value, value - half, value + half, n=40)
         for value, half in zip((0.2, 0.6), halves, strict=True)

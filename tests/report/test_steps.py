@@ -30,10 +30,7 @@ def ranked(means, prompts=40, noise=0.05, name="step_{}", **arguments):
         ([0.3, 0.7], "scores rates step_600's images better than step_300's."),
         ([0.5, 0.5], "scores cannot tell step_300 and step_600 apart."),
         ([0.5] * 4, "scores cannot tell the four generators apart."),
-        (
-            [0.3, 0.5, 0.7, 0.5],
-            "scores rates step_900's images the best of the four.",
-        ),
+        ([0.3, 0.5, 0.7, 0.5], "scores rates step_900's images the best of the four."),
         (
             [0.3, 0.69, 0.71, 0.69, 0.4],
             "scores rates step_900 best, but cannot tell it apart from step_600 and step_1200.",

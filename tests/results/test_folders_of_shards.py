@@ -5,6 +5,7 @@ or uid.
 import json
 import math
 import re
+from shlex import split
 
 import pytest
 
@@ -41,11 +42,8 @@ def write_two_models(folder, prompts=60, **columns):
             for prompt in range(prompts)
         ]
         given[7]["image"] = None
-        parquet.write_table(
-            pyarrow.Table.from_pylist(given),
-            folder / f"{model}.parquet",
-            row_group_size=20,
-        )
+        table = pyarrow.Table.from_pylist(given)
+        parquet.write_table(table, folder / f"{model}.parquet", row_group_size=20)
     return folder
 
 
@@ -53,16 +51,7 @@ def write_two_models(folder, prompts=60, **columns):
 def judged(vieval, tmp_path):
     """A folder of shards, by a judge that needs no server."""
     data = write_two_models(tmp_path / "data")
-    vieval(
-        "score",
-        data,
-        "--judge",
-        "sharpness",
-        "--out",
-        tmp_path / "out",
-        "--rows-per-shard",
-        "8",
-    )
+    vieval(f"score {data} --judge sharpness --out {tmp_path}/out --rows-per-shard 8")
     return tmp_path / "out"
 
 
@@ -78,14 +67,8 @@ def means(folder):
 
 
 def test_ranks_and_reports_are_those_of_the_verdicts(vieval, judged, tmp_path):
-    printed = vieval(
-        "rank",
-        judged,
-        "--tables",
-        tmp_path / "tables",
-        "--html",
-        tmp_path / "rank.html",
-    ).out
+    rank = tmp_path / "rank.html"
+    printed = vieval(f"rank {judged} --tables {tmp_path}/tables --html {rank}").out
     document = json.loads((tmp_path / "tables" / "findings.json").read_text())
     by_hand = means(judged)
     assert {row["image model"]: row["mean"] for row in document["all_scores"]} == {
@@ -98,7 +81,7 @@ def test_ranks_and_reports_are_those_of_the_verdicts(vieval, judged, tmp_path):
     ] == [59, 59]
     assert "no_image" in printed
     assert "drawn at random" not in printed
-    assert "data:image/webp" in (tmp_path / "rank.html").read_text()
+    assert "data:image/webp" in rank.read_text()
     vieval("report", judged, "--out", tmp_path / "report")
     assert "all_scores" in (tmp_path / "report" / "files.json").read_text()
     page = (tmp_path / "report" / "report.html").read_text()
@@ -106,27 +89,20 @@ def test_ranks_and_reports_are_those_of_the_verdicts(vieval, judged, tmp_path):
     assert "a thing 3" in page
 
 
-def test_a_sample_of_prompts_is_drawn_by_seed_and_said(
-    vieval, judged, tmp_path, monkeypatch
-):
+def test_prompts_are_drawn_by_seed(vieval, judged, tmp_path, monkeypatch):
+    tables = tmp_path / "tables"
     monkeypatch.setattr(sample_shards, "__defaults__", (False, 10))
-    printed = vieval("rank", judged, "--tables", tmp_path / "tables").out
+    printed = vieval("rank", judged, "--tables", tables).out
     assert "counts use all 120 verdicts" in printed
     assert "on 10 randomly sampled prompts (seed 0)" in printed
     assert [
         row["n"]
-        for row in json.loads((tmp_path / "tables" / "findings.json").read_text())[
-            "all_scores"
-        ]
-    ] == [
-        59,
-        59,
-    ]
+        for row in json.loads((tables / "findings.json").read_text())["all_scores"]
+    ] == [59, 59]
     drawn = {record.id.uid for record in sample_shards(judged).records}
     assert len(drawn) == 10
-    assert {record.id.image_model for record in sample_shards(judged).records} == set(
-        MODELS
-    )
+    found = {record.id.image_model for record in sample_shards(judged).records}
+    assert found == (set(MODELS))
     assert len(sample_shards(judged).records) == 20
     assert drawn == {record.id.uid for record in sample_shards(judged).records}
     (tmp_path / "seed.yaml").write_text("statistics: {seed: 1}\n")
@@ -149,16 +125,11 @@ def test_one_verdict_is_shown_by_row_or_uid(vieval, judged):
     several = vieval("show", judged, "u33", code=1).err
     assert "u33 at mine.parquet:33, u33 at theirs.parquet:33" in several
     assert "no verdict matches 'u99'" in vieval("show", judged, "u99", code=1).err
-    assert (
-        "no verdict matches 'mine.parquet:60'"
-        in vieval("show", judged, "mine.parquet:60", code=1).err
-    )
-    assert (
-        "--trace"
-        in vieval(
-            "show", judged, "mine.parquet:3", "--html", judged / "x.html", code=1
-        ).err
-    )
+    said = vieval("show", judged, "mine.parquet:60", code=1).err
+    assert "no verdict matches 'mine.parquet:60'" in said
+    path = judged / "x.html"
+    said = vieval("show", judged, "mine.parquet:3", "--html", path, code=1).err
+    assert "--trace" in said
 
 
 def test_a_verdict_with_its_trace_is_a_conversation_again(vieval, server, tmp_path):
@@ -174,9 +145,7 @@ def test_a_verdict_with_its_trace_is_a_conversation_again(vieval, server, tmp_pa
     assert [len(exchanges) for exchanges in conversations] == [2] * 40
 
 
-def test_pages_to_label_are_drawn_from_a_folder_or_made_of_named_rows(
-    vieval, judged, tmp_path
-):
+def test_pages_to_label_are_drawn_or_named(vieval, judged, tmp_path):
     printed = vieval("label", judged, "--out", tmp_path / "label.html", "--n", "10").out
     assert "10 of 118 to label" in printed
     assert "5 from each" in printed
@@ -198,18 +167,14 @@ def test_pairs_for_training_are_made_of_a_folder(vieval, judged, tmp_path):
     }
     for pair in pairs:
         assert pair["prompt"] == f"a thing {pair['uid'][1:]}"
-        assert pair["chosen_score"] == max(
-            by_uid[model, pair["uid"]] for model in MODELS
-        )
+        found = pair["chosen_score"]
+        assert found == (max(by_uid[model, pair["uid"]] for model in MODELS))
 
 
-def test_an_image_that_is_another_now_is_not_shown_as_the_judged(
-    vieval, judged, tmp_path
-):
-    table = parquet.read_table(tmp_path / "data" / "mine.parquet")
-    parquet.write_table(
-        table.slice(1), tmp_path / "data" / "mine.parquet", row_group_size=20
-    )
+def test_a_replaced_image_is_not_shown(vieval, judged, tmp_path):
+    mine = tmp_path / "data" / "mine.parquet"
+    table = parquet.read_table(mine)
+    parquet.write_table(table.slice(1), mine, row_group_size=20)
     [record] = [
         r
         for r in open_results([judged]).records
@@ -218,13 +183,12 @@ def test_an_image_that_is_another_now_is_not_shown_as_the_judged(
     with pytest.raises(VievalError, match="changed since the plan was made"):
         open_results([judged]).sample(record)
     vieval("report", judged, "--out", tmp_path / "report")
-    assert (
-        "changed since the plan was made"
-        in (tmp_path / "report" / "report.html").read_text()
-    )
+    text = (tmp_path / "report" / "report.html").read_text()
+    assert "changed since the plan was made" in text
 
 
 def test_rows_of_one_uid_are_told_apart_and_tars_are_read(vieval, tmp_path):
+    out = tmp_path / "out"
     samples = {
         f"x/{n}": {
             "jpg": picture(n),
@@ -233,32 +197,20 @@ def test_rows_of_one_uid_are_told_apart_and_tars_are_read(vieval, tmp_path):
         for n in range(6)
     }
     write_tar(tmp_path / "a.tar", samples)
-    vieval(
-        "score", tmp_path / "a.tar", "--judge", "sharpness", "--out", tmp_path / "out"
-    )
-    read = sample_shards(tmp_path / "out")
+    vieval("score", tmp_path / "a.tar", "--judge", "sharpness", "--out", out)
+    read = sample_shards(out)
     assert len({record.id for record in read.records}) == 6
     assert "5 verdicts have the same id as an earlier one" in read.notes[0]
     assert [
-        open_results([tmp_path / "out"]).sample(record).texts["prompt"]
-        for record in read.records
+        open_results([out]).sample(record).texts["prompt"] for record in read.records
     ] == [f"thing {n}" for n in range(6)]
 
 
-def test_a_run_that_is_not_complete_is_read_only_where_that_is_asked_for(
-    vieval, server, tmp_path
-):
+def test_an_incomplete_run_is_read_only_if_asked(vieval, server, tmp_path):
     data = write_parquet(tmp_path / "data")
-    command = [
-        "score",
-        data,
-        "--model",
-        "fake",
-        "--base-url",
-        server.base_url,
-        "--out",
-        tmp_path / "out",
-    ]
+    command = split(
+        f"score {data} --model fake --base-url {server.base_url} --out {tmp_path}/out"
+    )
     vieval(*command, "--rows-per-shard", "8", "--budget", "120", code=1)
     done = len(verdicts(tmp_path / "out"))
     assert 0 < done < 120
@@ -277,9 +229,8 @@ def test_a_damaged_file_of_verdicts_is_one_line(vieval, judged):
     assert "judge its rows again" in line
 
 
-def test_contests_of_a_folder_are_ranked_by_the_names_in_its_rows(
-    vieval, server, tmp_path
-):
+def test_contests_are_ranked_by_names_in_rows(vieval, server, tmp_path):
+    data = tmp_path / "data"
     given = [
         {
             "uid": f"c{n}",
@@ -289,20 +240,10 @@ def test_contests_of_a_folder_are_ranked_by_the_names_in_its_rows(
         }
         for n in range(10)
     ]
-    (tmp_path / "data").mkdir()
-    parquet.write_table(
-        pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet"
-    )
+    data.mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(given), data / "a.parquet")
     asked = ["--model", "fake", "--base-url", server.base_url]
-    vieval(
-        "score",
-        tmp_path / "data",
-        *asked,
-        "--judge",
-        "pairwise",
-        "--out",
-        tmp_path / "out",
-    )
+    vieval("score", data, *asked, *split(f"--judge pairwise --out {tmp_path}/out"))
     printed = vieval("rank", tmp_path / "out").out
     assert "mine" in printed
     assert "theirs" in printed
@@ -311,9 +252,8 @@ def test_contests_of_a_folder_are_ranked_by_the_names_in_its_rows(
 
 
 def test_prompts_of_one_group_count_as_one_as_in_a_file(vieval, tmp_path):
-    data = write_two_models(
-        tmp_path / "data", group=lambda prompt: f"template {prompt // 5}"
-    )
+    path = tmp_path / "data"
+    data = write_two_models(path, group=lambda prompt: f"template {prompt // 5}")
     answers = []
     for out in (tmp_path / "out", tmp_path / "v.jsonl"):
         vieval("score", data, "--judge", "sharpness", "--out", out)

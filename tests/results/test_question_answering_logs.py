@@ -18,9 +18,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("answer", "status", "recorded"), ANSWERS)
-def test_an_answer_that_is_neither_yes_nor_no_is_a_failure(
-    tmp_path, answer, status, recorded
-):
+def test_neither_yes_nor_no_is_a_failure(tmp_path, answer, status, recorded):
     image = {"t2i_model": "mini-dalle", "item_id": "tifa160_0"}
     question = {
         "question": "Is there a tree?",
@@ -29,10 +27,8 @@ def test_an_answer_that_is_neither_yes_nor_no_is_a_failure(
         "answer": answer,
     }
     a_table(tmp_path / "pali_dsg.csv", [{**image, **question}])
-    a_table(
-        tmp_path / "tifa160-likert-anns.csv",
-        [{**image, "source_id": "coco_1", "answer": "3"}],
-    )
+    path = tmp_path / "tifa160-likert-anns.csv"
+    a_table(path, [{**image, "source_id": "coco_1", "answer": "3"}])
     [verdict] = read(tmp_path, partial(SampleId, "tifa160", "all"), "pali").values()
     assert verdict.status == status
     assert verdict.recorded.get("SC", verdict.recorded.get("O")) == recorded

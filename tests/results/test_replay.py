@@ -2,10 +2,12 @@
 
 import json
 import math
+import re
 from collections import Counter
 
 import pytest
 
+from tests.refusals import refusal
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.records import (
     CalibratedScore,
@@ -71,11 +73,10 @@ def sc_log(logs, rows, image_model="MagicBrush"):
     folder = logs / "ImagenHub_Text-Guided_IE" / image_model
     folder.mkdir(exist_ok=True)
     (folder / "SC.json").write_text(rows if isinstance(rows, str) else json.dumps(rows))
-    (folder / "PQ.json").write_text(
-        json.dumps(
-            {uid: {"score": [9, 9]} for uid in ("sample_1_1.jpg", "sample_2_1.jpg")}
-        )
+    text = json.dumps(
+        {uid: {"score": [9, 9]} for uid in ("sample_1_1.jpg", "sample_2_1.jpg")}
     )
+    (folder / "PQ.json").write_text(text)
 
 
 def test_a_guess_whose_reply_our_reader_reads_counts_as_read_and_not_as_guessed(logs):
@@ -112,9 +113,7 @@ def test_a_guess_whose_reply_our_reader_reads_counts_as_read_and_not_as_guessed(
         ("x", (), "number of values must be 2, got 1"),
     ],
 )
-def test_a_recorded_score_that_no_live_reply_could_have_is_a_failure_kept_apart(
-    logs, score, kept, reason
-):
+def test_an_impossible_recorded_score_is_a_failure(logs, score, kept, reason):
     sc_log(logs, {"sample_1_1.jpg": {"score": score, "reasoning": "fine"}})
     found = verdict(replay.load(logs, "viescore"), "sample_1_1.jpg")
     assert found.status is found.trace[0].status is Status.PARSE_FAILURE
@@ -134,10 +133,8 @@ def test_recorded_numbers_survive_the_hosts_files(logs):
     del old["verdict"]["recorded"]
     for step in old["verdict"]["trace"]:
         del step["recorded"]
-    assert (
-        read_record(json.dumps(old), target_json(Sample(MAGIC, {}))).verdict.recorded
-        == {}
-    )
+    got = read_record(json.dumps(old), target_json(Sample(MAGIC, {}))).verdict.recorded
+    assert got == {}
 
 
 def test_what_is_not_recorded_is_missing(logs):
@@ -158,17 +155,14 @@ def test_a_malformed_row_is_its_samples_failure_and_no_other_s(logs, row):
     recording = replay.load(logs, "viescore")
     assert verdict(recording, "sample_1_1.jpg").scores["SC"] == 0.4
     assert verdict(recording, "sample_2_1.jpg").status is Status.PARSE_FAILURE
-    assert (
-        verdict(recording, "sample_2_1.jpg").trace[0].reason
-        == "the log row has no score"
-    )
+    found = verdict(recording, "sample_2_1.jpg").trace[0].reason
+    assert found == "the log row has no score"
 
 
 @pytest.mark.parametrize("called", ["magicbrush", "MAGICBRUSH"])
 def test_image_models_go_by_the_museums_names_whatever_the_case(logs, called):
-    (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush").rename(
-        logs / "ImagenHub_Text-Guided_IE" / called
-    )
+    path = logs / "ImagenHub_Text-Guided_IE" / called
+    (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush").rename(path)
     assert verdict(replay.load(logs, "viescore"), "sample_1_1.jpg").scores["SC"] == 0.4
 
 
@@ -179,23 +173,18 @@ def test_a_name_as_it_stands_goes_before_one_in_another_case(logs):
     (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush" / "SC.json").unlink()
     (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush" / "PQ.json").unlink()
     # which of the two is meant?
-    assert (
-        verdict(replay.load(logs, "viescore"), "sample_1_1.jpg").status
-        is Status.MISSING
-    )
+    found = verdict(replay.load(logs, "viescore"), "sample_1_1.jpg").status
+    assert found is Status.MISSING
 
 
 def test_another_part_is_missing_and_another_benchmark_an_error_that_says_which(logs):
     recording = replay.load(logs, "viescore")
-    assert (
-        recording.verdict(SampleId("imagenhub", "cig", "ControlNet", "u"))[0].status
-        is Status.MISSING
+    found = recording.verdict(SampleId("imagenhub", "cig", "ControlNet", "u"))[0].status
+    assert found is Status.MISSING
+    assert re.search(
+        "no recorded verdicts for agiqa3k/all .it contains imagenhub/tie.",
+        refusal(recording.verdict, SampleId("agiqa3k", "all", "ControlNet", "u")),
     )
-    with pytest.raises(
-        VievalError,
-        match="no recorded verdicts for agiqa3k/all .it contains imagenhub/tie.",
-    ):
-        recording.verdict(SampleId("agiqa3k", "all", "ControlNet", "u"))
 
 
 @pytest.mark.parametrize(
@@ -208,16 +197,15 @@ def test_another_part_is_missing_and_another_benchmark_an_error_that_says_which(
 )
 def test_a_malformed_log_is_named(logs, content, message):
     (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush" / "SC.json").write_text(content)
-    with pytest.raises(VievalError, match=message):
-        replay.load(logs, "viescore")
+    assert re.search(message, refusal(replay.load, logs, "viescore"))
 
 
 @pytest.mark.parametrize("make", [lambda p: p / "nowhere", lambda p: p])
 def test_a_folder_that_is_no_recording_is_an_error(tmp_path, make):
-    with pytest.raises(
-        VievalError, match="no such file or folder|neither authors' logs"
-    ):
-        replay.load(make(tmp_path), "viescore")
+    assert re.search(
+        "no such file or folder|neither authors' logs",
+        refusal(replay.load, make(tmp_path), "viescore"),
+    )
 
 
 def test_a_verdict_survives_json_with_anything_in_its_text():
@@ -236,12 +224,10 @@ def test_a_verdict_survives_json_with_anything_in_its_text():
     assert "<" not in response
     assert "\n" not in response
     record = read_record(response, target_json(Sample(MAGIC, {}, ratings=ratings)))
-    assert (record.id, record.verdict, record.provenance, record.ratings) == (
-        MAGIC,
-        given,
-        provenance,
-        ratings,
-    )
+    assert record.id == MAGIC
+    assert record.verdict == given
+    assert record.provenance == provenance
+    assert record.ratings == ratings
 
 
 @pytest.mark.parametrize(
@@ -276,17 +262,16 @@ def test_another_schema_is_refused():
     response = response_json(
         MAGIC, Verdict({}, Status.OK), Provenance("viescore", ("0shot",), ())
     )
-    with pytest.raises(VievalError, match="unsupported schema version 99"):
-        read_record(
-            response.replace('"vieval": 2', '"vieval": 99'),
-            target_json(Sample(MAGIC, {})),
-        )
+    assert "unsupported schema version 99" in refusal(
+        read_record,
+        response.replace('"vieval": 2', '"vieval": 99'),
+        target_json(Sample(MAGIC, {})),
+    )
 
 
 def test_the_public_blip2_log_has_its_guesses_counted(shared_data):
-    recording = replay.load(
-        shared_data / "viescore_logs" / "results_blip2_0shot", "viescore"
-    )
+    path = shared_data / "viescore_logs" / "results_blip2_0shot"
+    recording = replay.load(path, "viescore")
     verdicts = [
         found for recorded in recording.verdicts.values() for found, _ in recorded
     ]
@@ -320,19 +305,16 @@ def test_values_of_metrics_are_verdicts_of_their_judges(tmp_path):
     }
     for folder in folders.values():
         folder.mkdir()
-    (folders["Text-Guided_IG"] / "SD.json").write_text(
-        json.dumps(
-            {
-                "a.jpg": {"CLIP_Score": 0.25},
-                "b.jpg": {"CLIP_Score": "high"},
-                "c.jpg": 3,
-                "d.jpg": {"CLIP_Score": math.nan},
-            }
-        )
-    )
-    (folders["Text-Guided_IE"] / "SDEdit.json").write_text(
-        json.dumps({"a.jpg": {"LPIPS": 0.25}, "b.jpg": {"LPIPS": 1.5}})
-    )
+    document = {
+        "a.jpg": {"CLIP_Score": 0.25},
+        "b.jpg": {"CLIP_Score": "high"},
+        "c.jpg": 3,
+        "d.jpg": {"CLIP_Score": math.nan},
+    }
+    text = json.dumps(document)
+    (folders["Text-Guided_IG"] / "SD.json").write_text(text)
+    text = json.dumps({"a.jpg": {"LPIPS": 0.25}, "b.jpg": {"LPIPS": 1.5}})
+    (folders["Text-Guided_IE"] / "SDEdit.json").write_text(text)
     clip, lpips = replay.load(tmp_path, "clip_score"), replay.load(tmp_path, "lpips")
     assert (clip.covered, lpips.covered) == ({"imagenhub/tig"}, {"imagenhub/tie"})
     [found, *bad] = [
@@ -400,14 +382,10 @@ def test_what_a_recording_does_not_cover_is_told_by_part(logs):
     assert recording.uncovered(asked) == ["2 of 4 samples of imagenhub/tie (viescore)"]
     assert recording.uncovered(asked[:2]) == []
     half = SampleId("imagenhub", "tie", "MagicBrush", "sample_3_1.jpg")
-    assert recording.uncovered([*asked[:2], half]) == [
-        "0 of 3 samples of imagenhub/tie (viescore, 1 more in part)"
-    ]
-    with pytest.raises(
-        VievalError,
-        match="viescore has no recorded verdicts on the 2 samples of imagenhub/tie",
-    ):
-        recording.uncovered(asked[2:])
+    found = recording.uncovered([*asked[:2], half])
+    assert found == ["0 of 3 samples of imagenhub/tie (viescore, 1 more in part)"]
+    said = refusal(recording.uncovered, asked[2:])
+    assert "viescore has no recorded verdicts on the 2 samples of imagenhub/tie" in said
 
 
 def test_a_reply_with_a_foreign_line_end_does_not_break_a_samples_file(tmp_path):
@@ -416,9 +394,8 @@ def test_a_reply_with_a_foreign_line_end_does_not_break_a_samples_file(tmp_path)
         {"SC": 0.5}, Status.OK, text, (Step(("SC",), Status.OK, (5.0,), text, text),)
     )
     response = response_json(MAGIC, given, Provenance("viescore", ("0shot",), ("SC",)))
-    row = json.dumps(
-        {"filtered_resps": response, "input": "a\x85b\u2028c"}, ensure_ascii=False
-    )
+    document = {"filtered_resps": response, "input": "a\x85b\u2028c"}
+    row = json.dumps(document, ensure_ascii=False)
     (tmp_path / "x_samples_t.jsonl").write_text(
         row + "\n" + row + "\n", encoding="utf-8"
     )

@@ -21,9 +21,7 @@ def build(*_):
         ("legible", "legible", "legible"),
     ],
 )
-def test_a_judge_of_ones_own_has_its_own_name_and_ours_their_model(
-    monkeypatch, judge, pack, name
-):
+def test_a_judge_of_ones_own_keeps_its_name(monkeypatch, judge, pack, name):
     judges = {"viescore": SPEC, "praise": replace(SPEC, name="praise", build=build)}
     monkeypatch.setattr(sources, "judges", lambda: judges)
     assert sources.source_of(Provenance(judge, (), ("SC",), "fake", pack)).name == name

@@ -2,14 +2,16 @@
 any other range is an error.
 """
 
-import subprocess
+import re
 import sys
 import types
 
 import numpy as np
 import pytest
 
-from vieval_plugin import Judge, VievalError
+from tests.refusals import refusal
+from tests.work import run_process
+from vieval_plugin import Judge
 from vieval_plugin.images import decode
 from vieval_plugin.rewards.in_process import open_reward
 
@@ -76,9 +78,8 @@ def prompt_writer(batch):
 @pytest.fixture
 def flow_factory(monkeypatch):
     bases = trainers.install_flow_factory(monkeypatch)
-    config = types.SimpleNamespace(
-        extra_kwargs={"judge": "sharpness", "options": NO_STORE}
-    )
+    extra_kwargs = {"judge": "sharpness", "options": NO_STORE}
+    config = types.SimpleNamespace(extra_kwargs=extra_kwargs)
     path = "vieval_plugin.rewards.flow_factory.JudgeRewardModel"
 
     def rewards(batch):
@@ -95,8 +96,7 @@ def flow_factory(monkeypatch):
 )
 def test_a_range_is_right_or_refused(adapter, batch, refused):
     if refused:
-        with pytest.raises(VievalError, match=refused):
-            adapter(batch)
+        assert re.search(refused, refusal(adapter, batch))
     else:
         assert len(adapter(batch)) == 2
 
@@ -105,8 +105,7 @@ def test_a_range_is_right_or_refused(adapter, batch, refused):
 def test_flow_factory_refuses_the_same(flow_factory, name):
     batch, refused = RANGES[name]
     if refused:
-        with pytest.raises(VievalError, match=refused):
-            flow_factory(batch)
+        assert re.search(refused, refusal(flow_factory, batch))
     else:
         assert len(flow_factory(batch)) == 2
 
@@ -122,19 +121,16 @@ async def test_verl_omni_refuses_the_same(name):
             with pytest.raises(RuntimeError, match=refused):
                 await trainers.verl_omni(verl_omni.compute_score, image, "x", entry)
         else:
-            assert (
-                await trainers.verl_omni(verl_omni.compute_score, image, "x", entry) > 0
-            )
+            found = await trainers.verl_omni(verl_omni.compute_score, image, "x", entry)
+            assert found > 0
 
 
 async def test_one_picture_is_meant():
     entry = {"required": True, "reward": "sharpness"}
     with pytest.raises(RuntimeError, match="one image, got 2"):
         await trainers.verl_omni(verl_omni.compute_score, FLOATS, "x", entry)
-    with pytest.raises(VievalError, match="one image, got 2"):
-        flow_grpo(torch.stack([FLOATS, FLOATS]))
-    with pytest.raises(VievalError, match="number, 3, height, width"):
-        flow_grpo(FLOATS[0])
+    assert "one image, got 2" in refusal(flow_grpo, torch.stack([FLOATS, FLOATS]))
+    assert "number, 3, height, width" in refusal(flow_grpo, FLOATS[0])
 
 
 def test_pixels_are_what_was_generated():
@@ -155,8 +151,6 @@ for number in range(5):
     batch[0, 0, 0] = 1.3 if number < 3 else 1.01
     pictures(batch)
 """
-    ran = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    ran = run_process([sys.executable, "-c", script], check=True)
     [line] = ran.stderr.splitlines()
     assert "3 of 10 images" in line

@@ -4,6 +4,7 @@ from functools import cache
 
 import pytest
 
+from tests.refusals import refusal
 from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import Choice, Image, Status, Step, Verdict
 from vieval_plugin.rewards.reward import (
@@ -34,12 +35,8 @@ def failed(status=Status.API_ERROR, reason="away"):
 def test_a_reward_is_a_name_and_weighted_scores():
     reward = read("mix=0.7*viescore:SC + -0.3*sharpness")
     assert reward.name == "mix"
-    assert [
-        (term.judge.spec.name, term.aspect, term.weight) for term in reward.terms
-    ] == [
-        ("viescore", "SC", 0.7),
-        ("sharpness", "PQ", -0.3),
-    ]
+    found = [(term.judge.spec.name, term.aspect, term.weight) for term in reward.terms]
+    assert found == [("viescore", "SC", 0.7), ("sharpness", "PQ", -0.3)]
     assert read("r=viescore").terms[0].aspect == "O"
     assert read("r=pairwise").groupwise
 
@@ -63,33 +60,25 @@ def test_what_is_no_reward_is_one_line(text):
 
 def test_a_sum_lacks_a_value_where_a_part_failed():
     reward = read("mix=0.5*viescore:SC+2*sharpness")
-    good, sharp = (
-        Verdict({"SC": 0.8}, Status.OK),
-        Verdict({"PQ": 0.25}, Status.REPAIRED),
-    )
+    good = Verdict({"SC": 0.8}, Status.OK)
+    sharp = Verdict({"PQ": 0.25}, Status.REPAIRED)
     [whole, broken] = reward_values(reward, 2, [[good, failed()], [sharp, sharp]])
     assert (whole.value, whole.status) == (pytest.approx(0.9), Status.REPAIRED)
-    assert (broken.value, broken.status, broken.reason) == (
-        None,
-        Status.API_ERROR,
-        "away",
-    )
+    assert broken.value is None
+    assert broken.status == Status.API_ERROR
+    assert broken.reason == "away"
 
 
 def test_a_score_of_an_aspect_counts_although_another_failed():
-    verdict = Verdict(
-        {"SC": 0.8},
-        Status.PARSE_FAILURE,
-        trace=(Step(("PQ",), Status.PARSE_FAILURE, reason="prose"),),
-    )
+    trace = (Step(("PQ",), Status.PARSE_FAILURE, reason="prose"),)
+    verdict = Verdict({"SC": 0.8}, Status.PARSE_FAILURE, trace=trace)
     assert reward_values(read("r=viescore:SC"), 1, [[verdict]])[0].value == 0.8
     assert reward_values(read("r=viescore:PQ"), 1, [[verdict]])[0].value is None
 
 
 def vote(forward, reverse):
-    return Verdict(
-        {}, Status.OK, choice=Choice({"forward": forward, "reverse": reverse})
-    )
+    choice = Choice({"forward": forward, "reverse": reverse})
+    return Verdict({}, Status.OK, choice=choice)
 
 
 def test_shares_of_wins_count_both_orders_and_no_member_whose_contest_failed():
@@ -132,22 +121,17 @@ def test_a_failed_member_has_the_mean_of_the_others_and_so_no_advantage():
     [((0.2, None, None), 0.5), ((None, None), 0.9), ((0.1, None), 0.1)],
 )
 def test_too_many_failures_are_an_error(numbers, most):
-    with pytest.raises(VievalError, match="refusal: no"):
-        imputed(values(*numbers), most)
+    assert "refusal: no" in refusal(imputed, values(*numbers), most)
 
 
 def test_further_images_are_what_the_roles_say():
     red = Image(b"red")
     assert sample_of(0, "p", red, [], Conditions()).kind == "tig"
     edit = sample_of(1, "p", red, [red], Conditions())
-    assert (edit.kind, dict(edit.texts), set(edit.images)) == (
-        "tie",
-        {"instruction": "p"},
-        {"output", "source"},
-    )
+    assert edit.kind == "tie"
+    assert dict(edit.texts) == {"instruction": "p"}
+    assert set(edit.images) == {"output", "source"}
     both = sample_of(2, "p", red, [red, red], Conditions("sdie", ("source", "subject")))
     assert set(both.images) == {"output", "source", "subject"}
-    with pytest.raises(VievalError, match="--role"):
-        sample_of(3, "p", red, [red, red], Conditions())
-    with pytest.raises(VievalError, match="characters"):
-        sample_of(4, "p" * 200_000, red, [], Conditions())
+    assert "--role" in refusal(sample_of, 3, "p", red, [red, red], Conditions())
+    assert "characters" in refusal(sample_of, 4, "p" * 200_000, red, [], Conditions())

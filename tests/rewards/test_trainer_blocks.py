@@ -4,11 +4,11 @@ a Python that has it and VIEval.
 
 import json
 import os
-import subprocess
 
 import pytest
 
 from tests.rewards.page import blocks_of
+from tests.work import run_process
 
 PYTHON = os.environ.get("VIEVAL_MS_SWIFT_PYTHON", "")
 # what is before and after the blocks of the page: an image model, and the trainer that looks the
@@ -36,14 +36,7 @@ def test_ms_swift_finds_the_class_of_the_page_and_gets_a_reward_each(server, tmp
         **{k: v for k, v in os.environ.items() if k != "VIEVAL_CONFIG"},
         "XDG_CACHE_HOME": str(tmp_path),
     }
-    done = subprocess.run(
-        [PYTHON, "-c", code],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    done = run_process([PYTHON, "-c", code], cwd=tmp_path, env=environment, timeout=600)
     assert done.returncode == 0, done.stderr
     rewards = json.loads(done.stdout.splitlines()[-1])
     assert len(rewards) == 2

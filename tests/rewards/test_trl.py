@@ -31,9 +31,8 @@ def half_unreadable(request):
         ).encode()
     ).digest()
     text = " ".join(part.get("text", "") for part in parts)
-    score = json.dumps(
-        {"score": [digest[1] % 11] * score_count(text), "reasoning": "fine"}
-    )
+    document = {"score": [digest[1] % 11] * score_count(text), "reasoning": "fine"}
+    score = json.dumps(document)
     return score if digest[0] % 2 else "no score at all"
 
 
@@ -55,9 +54,8 @@ def test_trl_trains_on_the_images_that_were_judged(tmp_path, store):
             return answers[-len(columns["completions"]) :]
 
         prompts = ["a red cube", "a blue ball"] * 4
-        means = rewards_of_training(
-            [reward, noted], prompts, tmp_path / "out", steps=3, batch=8
-        )
+        path = tmp_path / "out"
+        means = rewards_of_training([reward, noted], prompts, path, steps=3, batch=8)
     assert len(means) == 3
     assert None in answers
     assert any(answer is not None for answer in answers)

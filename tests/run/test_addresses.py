@@ -2,6 +2,7 @@
 
 import json
 from contextlib import contextmanager
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -52,9 +53,8 @@ def score(score, tmp_path):
             for name, url in addresses.items()
         ]
         (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        code, written, _, said = score(
-            tmp_path / "s.jsonl", "--judge", "sharpness", *arguments
-        )
+        path = tmp_path / "s.jsonl"
+        code, written, _, said = score(path, "--judge", "sharpness", *arguments)
         told = {
             row["uid"]: row["trace"][0]["reason"]
             for row in written
@@ -108,10 +108,9 @@ def test_what_cannot_be_had_is_its_samples_failure(score, monkeypatch):
                 host,
             )
     assert (code, statuses) == (1, ["ok", "ok", *["tool_error"] * 7])
-    assert (
-        told["absent"]
-        == f"cannot download the output image from http://{host}/absent?key=[removed]: 404 not found"
-    )
+    got = told["absent"]
+    expected = f"cannot download the output image from http://{host}/absent?key=[removed]: 404 not found"
+    assert got == expected
     assert "is not an image in a supported format" in told["text"]
     assert "is cut off" in told["cut"] or "cannot be decoded" in told["cut"]
     assert told["large"].endswith("larger than 0 MiB")
@@ -168,17 +167,10 @@ def test_what_is_no_host_is_one_line(score, host):
 
 @pytest.mark.parametrize(
     "address",
-    [
-        "10.0.0.1",
-        "127.0.0.1",
-        "169.254.169.254",
-        "::1",
-        "fe80::1%eth0",
-        "::ffff:10.0.0.1",
-        "fc00::1",
-        "224.0.0.1",
-        "x",
-    ],
+    split(
+        "10.0.0.1 127.0.0.1 169.254.169.254 ::1 fe80::1%eth0 ::ffff:10.0.0.1 fc00::1 "
+        "224.0.0.1 x"
+    ),
 )
 def test_private_addresses_are_known(address):
     assert not is_public(address)

@@ -3,12 +3,12 @@ no zero in disguise.
 """
 
 import json
+from shlex import split
 
 import numpy as np
 import PIL.Image
 import pytest
 
-from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.results import rows as own
@@ -17,18 +17,15 @@ from vieval_plugin.stats.options import StatisticsOptions
 
 def write(folder, rows):
     for number in range(3):
-        noise = np.random.default_rng(number).integers(
-            0, 256, (32, 32, 3), dtype=np.uint8
-        )
+        dtype = np.uint8
+        noise = np.random.default_rng(number).integers(0, 256, (32, 32, 3), dtype=dtype)
         PIL.Image.fromarray(noise).save(folder / f"{number}.png")
     path = folder / "s.jsonl"
     path.write_text("".join(f"{json.dumps({'kind': 'tig', **row})}\n" for row in rows))
     return path
 
 
-def test_two_images_of_one_prompt_are_two_samples_and_stay_apart_in_their_verdicts(
-    tmp_path,
-):
+def test_two_images_of_one_prompt_are_two_samples(tmp_path, vieval):
     about = {"tags": ["red", "blue"], "category": "colours"}
     rows = [
         {
@@ -41,7 +38,7 @@ def test_two_images_of_one_prompt_are_two_samples_and_stay_apart_in_their_verdic
         for n in (0, 1)
     ]
     path, out = write(tmp_path, rows), tmp_path / "v.jsonl"
-    assert main(["score", str(path), "--judge", "sharpness", "--out", str(out)]) == 0
+    vieval(f"score {path} --judge sharpness --out {out}")
     first, second = own.records_of(out)
     assert (first.id.draw, second.id.draw) == (0, 1)
     assert str(second.id) == "own/tig/m/1/draw 1"
@@ -61,10 +58,7 @@ def test_rows_that_agree_in_uid_generator_and_draw_are_refused(tmp_path, vieval)
     printed = vieval(
         "score",
         write(tmp_path, rows),
-        "--judge",
-        "sharpness",
-        "--out",
-        tmp_path / "v",
+        *split(f"--judge sharpness --out {tmp_path}/v"),
         code=1,
     ).err
     assert (

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.refusals import refusal
 from vieval_plugin import (
     Backbone,
     Image,
@@ -58,13 +59,10 @@ def test_a_judge_that_asks_a_model_says_that_none_is_named(store):
 
 
 @pytest.mark.parametrize("name", ["nowhere.png", "x" * 5000, "a\0b"])
-def test_an_image_that_is_not_there_is_its_samples_failure_and_nothing_is_asked_about_it(
-    store, server, name
-):
+def test_a_missing_image_is_its_samples_failure(store, server, name):
     [whole] = vieval_demo.load(Path(), "tig")[:1]
-    lacking = Sample(
-        SampleId("own", "tig", "m", "1"), {"output": Image(Path(name))}, {"prompt": "x"}
-    )
+    identity = SampleId("own", "tig", "m", "1")
+    lacking = Sample(identity, {"output": Image(Path(name))}, {"prompt": "x"})
     verdicts = evaluate([lacking, whole], backbone=backbone(server))
     assert [verdict.status for verdict in verdicts] == [Status.NO_IMAGE, Status.OK]
     assert re.fullmatch("missing output image: .{1,300}", verdicts[0].trace[0].reason)
@@ -86,9 +84,7 @@ def test_progress_counts_what_a_run_cost(store, server):
     assert progress.statuses == {Status.OK: 3}
 
 
-def test_a_sample_that_lacks_its_output_alone_is_no_image_and_one_that_lacks_more_is_not_applicable(
-    store,
-):
+def test_a_sample_without_an_output_is_no_image(store):
     lacking = [
         Sample(SampleId("own", "tig", "m", str(n)), {}, texts)
         for n, texts in enumerate(({"prompt": "x"}, {}))
@@ -98,17 +94,13 @@ def test_a_sample_that_lacks_its_output_alone_is_no_image_and_one_that_lacks_mor
         ({}, Status.NO_IMAGE),
         ({}, Status.NOT_APPLICABLE),
     ]
-    assert (
-        verdicts[0].trace[0].reason
-        == "the sample has no output or frame_0 or view_0 image"
-    )
+    found = verdicts[0].trace[0].reason
+    assert found == "the sample has no output or frame_0 or view_0 image"
 
 
 def test_a_setting_that_a_judge_does_not_have_is_refused():
-    with pytest.raises(
-        VievalError, match="unknown setting '1shot' of vqascore; it has no settings"
-    ):
-        evaluate([], judge="vqascore", setting="1shot")
+    line = refusal(evaluate, [], judge="vqascore", setting="1shot")
+    assert "unknown setting '1shot' of vqascore; it has no settings" in line
 
 
 def test_summary_says_what_failed(store, server):
@@ -130,13 +122,9 @@ def test_summary_says_what_failed(store, server):
 
 def test_what_befell_the_first_failed_sample_is_told():
 
-    failed = Verdict(
-        {},
-        Status.TOOL_ERROR,
-        trace=(Step(("sample",), Status.TOOL_ERROR, reason="no\ntext"),),
-    )
+    trace = (Step(("sample",), Status.TOOL_ERROR, reason="no\ntext"),)
+    failed = Verdict({}, Status.TOOL_ERROR, trace=trace)
     first, second = (sample.id for sample in vieval_demo.load(Path(), "tig")[:2])
-    assert failures([(first, failed), (second, failed)]) == [
-        f"tool_error 2, first: {first}: no text"
-    ]
+    found = failures([(first, failed), (second, failed)])
+    assert found == [f"tool_error 2, first: {first}: no text"]
     assert failures([(first, Verdict({}, Status.OK))]) == []

@@ -39,9 +39,7 @@ def test_progress_says_for_how_long_no_answer_came(monkeypatch, capsys, on_termi
 
 
 @pytest.mark.parametrize(("total", "lines"), [(2000, 10), (7, 7), (None, 10)])
-def test_into_a_file_goes_a_line_each_tenth_with_rate_and_failures(
-    capsys, total, lines
-):
+def test_a_file_gets_a_line_each_tenth(capsys, total, lines):
     progress = Progress()
     with judging_bar.judging_bar(progress, total, is_shown=True) as update:
         for number in range(total or 10_000):

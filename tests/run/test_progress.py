@@ -38,11 +38,8 @@ def wordings(progress):
 
 
 def not_applicable(reason):
-    return Verdict(
-        {},
-        Status.NOT_APPLICABLE,
-        trace=(Step(("sample",), Status.NOT_APPLICABLE, reason=reason),),
-    )
+    trace = (Step(("sample",), Status.NOT_APPLICABLE, reason=reason),)
+    return Verdict({}, Status.NOT_APPLICABLE, trace=trace)
 
 
 SCORED = Verdict({"SC": 0.5}, Status.OK)
@@ -55,9 +52,8 @@ def test_why_samples_were_not_asked_about_is_told():
         not_applicable("x" * 9000),
         FAILED,
     ).lines()
-    assert [line for line in lines if line.startswith("not asked")] == [
-        "not asked: 3, because it has no source image (and 1 other reasons)"
-    ]
+    expected = ["not asked: 3, because it has no source image (and 1 other reasons)"]
+    assert [line for line in lines if line.startswith("not asked")] == expected
     assert not [
         line for line in counted(FAILED).lines() if line.startswith("not asked")
     ]
@@ -102,9 +98,7 @@ def test_a_wording_of_more_than_half_of_a_judges_20_unread_replies_is_told():
         (4, 4, 0, []),  # too few verdicts to say so
     ],
 )
-def test_a_fifth_unread_and_a_twentieth_asked_twice_are_told(
-    verdicts, unread_count, confirmed_count, told
-):
+def test_unread_and_repeated_are_told(verdicts, unread_count, confirmed_count, told):
     confirmed = [
         replace(SCORED, status=Status.REPAIRED, findings=(CONFIRMED,))
     ] * confirmed_count

@@ -6,12 +6,14 @@ images.
 import base64
 import json
 from collections import Counter
+from shlex import split
 
 import pytest
 
 from tests.fake_server import FakeServer
 from tests.in_process import evaluate, served
 from tests.pictures import plain
+from tests.stored_results import read_lines
 from vieval_plugin import Judge
 from vieval_plugin.cli import main
 from vieval_plugin.rewards.in_process import open_reward
@@ -79,84 +81,49 @@ def server(model):
         yield server
 
 
-def test_the_questions_of_a_prompt_are_asked_once_for_all_its_images(
-    model, server, tmp_path
-):
+def test_questions_are_asked_once_for_all_images(model, server, tmp_path):
     options = {"store": {"path": str(tmp_path / "replies.sqlite")}}
     with Judge(
         "question_answering", model="fake", base_url=server.base_url, options=options
     ) as judge:
         scores = judge.score(list(PICTURES.values()), PROMPT)
-        assert dict(zip(PICTURES, scores.tolist(), strict=True)) == pytest.approx(
-            SCORES
-        )
+        found = dict(zip(PICTURES, scores.tolist(), strict=True))
+        assert found == (pytest.approx(SCORES))
     assert model.asked == {"questions": 1, "red": 3, "blue": 3, "green": 3}
 
 
 @pytest.mark.slow
 def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, capsys):
+    images = tmp_path / "images.parquet"
+    shards = tmp_path / "shards"
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     rows = [
         {"uid": name, "prompt": PROMPT, "image": {"bytes": picture}}
         for name, picture in PICTURES.items()
     ]
-    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "images.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(rows), images)
     judge = (
-        "--judge",
-        "question_answering",
-        "--model",
-        "fake",
-        "--base-url",
-        server.base_url,
+        *split(f"--judge question_answering --model fake --base-url {server.base_url}"),
     )
-    assert (
-        main(
-            [
-                "score",
-                str(tmp_path / "images.parquet"),
-                *judge,
-                "--out",
-                str(tmp_path / "verdicts.jsonl"),
-            ]
-        )
-        == 0
-    )
-    assert (
-        main(
-            [
-                "score",
-                str(tmp_path / "images.parquet"),
-                *judge,
-                "--out",
-                str(tmp_path / "shards"),
-            ]
-        )
-        == 0
-    )
-    lines = [
-        json.loads(line)
-        for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()
-    ]
-    assert {line["uid"]: line["scores"]["SC"] for line in lines} == pytest.approx(
-        SCORES
-    )
+    command = ["score", str(images), *judge, "--out", str(tmp_path / "verdicts.jsonl")]
+    found = main(command)
+    assert found == 0
+    found = main(["score", str(images), *judge, "--out", str(shards)])
+    assert found == 0
+    lines = read_lines(tmp_path / "verdicts.jsonl")
+    found = {line["uid"]: line["scores"]["SC"] for line in lines}
+    assert found == (pytest.approx(SCORES))
     table = pyarrow.concat_tables(
-        [
-            parquet.read_table(path)
-            for path in (tmp_path / "shards" / "verdicts").glob("*.parquet")
-        ]
+        [parquet.read_table(path) for path in (shards / "verdicts").glob("*.parquet")]
     )
-    assert {
-        row["uid"]: row["scores"]["SC"] for row in table.to_pylist()
-    } == pytest.approx(SCORES)
-    reward = open_reward(
-        "question_answering:SC", model="fake", base_url=server.base_url
-    )
+    found = {row["uid"]: row["scores"]["SC"] for row in table.to_pylist()}
+    assert found == pytest.approx(SCORES)
+    base_url = server.base_url
+    reward = open_reward("question_answering:SC", model="fake", base_url=base_url)
     samples = reward.samples([PROMPT] * 3, list(PICTURES.values()))
-    assert [value.value for value in reward.values(samples)] == pytest.approx(
-        list(SCORES.values())
-    )
+    found = [value.value for value in reward.values(samples)]
+    assert found == (pytest.approx(list(SCORES.values())))
 
 
 @pytest.mark.slow
@@ -175,9 +142,8 @@ def test_the_drawn_benchmark_in_lmms_eval(evaluate, setting):
         ("viescore", {"SC": 3, "PQ": 3}),
     ],
 )
-def test_conversations_are_exported_as_those_of_other_judges(
-    server, tmp_path, capsys, judge, sub_tasks
-):
+def test_conversations_are_exported(server, tmp_path, capsys, judge, sub_tasks):
+    samples = tmp_path / "samples.jsonl"
     lines = []
     for name, picture in PICTURES.items():
         (tmp_path / f"{name}.png").write_bytes(picture)
@@ -188,25 +154,15 @@ def test_conversations_are_exported_as_those_of_other_judges(
             "texts": {"prompt": PROMPT},
         }
         lines.append(json.dumps(line) + "\n")
-    (tmp_path / "samples.jsonl").write_text("".join(lines))
+    samples.write_text("".join(lines))
     verdicts, out = tmp_path / "verdicts.jsonl", tmp_path / "train.jsonl"
     with FakeServer() as scored:
         asked = server if judge == "question_answering" else scored
         named = ("--judge", judge, "--model", "fake", "--base-url", asked.base_url)
-        assert (
-            main(
-                [
-                    "score",
-                    str(tmp_path / "samples.jsonl"),
-                    *named,
-                    "--out",
-                    str(verdicts),
-                ]
-            )
-            == 0
-        )
+        found = main(["score", str(samples), *named, "--out", str(verdicts)])
+        assert found == 0
     assert main(["export", judge, str(verdicts), "--out", str(out)]) == 0
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    rows = read_lines(out)
     assert Counter(row["sub_task"] for row in rows) == sub_tasks
     for row in rows:
         *before, last = row["messages"]
@@ -218,6 +174,5 @@ def test_conversations_are_exported_as_those_of_other_judges(
             if part["type"] == "image"
         ]
         assert len(shown) == len(row["images"])
-    assert {len(row["images"]) for row in rows} == (
-        {0, 1} if judge == "question_answering" else {1}
-    )
+    found = {len(row["images"]) for row in rows}
+    assert found == ({0, 1} if judge == "question_answering" else {1})

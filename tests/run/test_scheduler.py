@@ -34,9 +34,8 @@ def program(name, *widths, raises_at=None):
             raise KeyError(name)
         replies = yield [chat(f"{name}.{turn}.{i}") for i in range(width)]
         heard += [reply.text for reply in replies]
-    return Verdict(
-        {}, Status.OK, trace=tuple(Step((text,), Status.OK) for text in heard)
-    )
+    trace = tuple(Step((text,), Status.OK) for text in heard)
+    return Verdict({}, Status.OK, trace=trace)
 
 
 def reply(ask):
@@ -263,6 +262,5 @@ def test_both_schedulers_give_the_same_outcomes(shapes, live, random):
         turn for widths in shapes for turn, width in enumerate(widths) if width
     }
     assert len(waves) == len(rounds_with_asks)
-    assert [len(heard(outcome)) for outcome in outcomes] == [
-        sum(widths) for widths in shapes
-    ]
+    found = [len(heard(outcome)) for outcome in outcomes]
+    assert found == [sum(widths) for widths in shapes]

@@ -120,9 +120,7 @@ def thread():
 
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG"])
-def test_each_image_is_decoded_once_a_sample_and_off_the_event_loops_thread(
-    format, decodings
-):
+def test_an_image_is_decoded_once_off_the_event_loop(format, decodings):
     samples = list(edits(6, format, first_seed=200))
     _, answers = judged(samples)
     assert Counter(data for data, _ in decodings) == {
@@ -149,10 +147,8 @@ def test_a_model_is_shown_the_same_boxes_in_the_format_of_the_source(format, mos
     assert len(answers.shown) == 4
     for shown, exact in zip(answers.shown, [source, output] * 2, strict=True):
         assert shown.source.startswith(SIGNATURES[format.lower()])
-        assert (
-            np.abs(pixels(shown).astype(int) - highlight(exact, boxes[:1])).max()
-            <= most
-        )
+        found = np.abs(pixels(shown).astype(int) - highlight(exact, boxes[:1])).max()
+        assert found <= most
 
 
 def test_an_answer_is_kept_for_what_was_sent(tmp_path):
@@ -163,9 +159,7 @@ def test_an_answer_is_kept_for_what_was_sent(tmp_path):
     assert (again, answers.calls["plan"], answers.calls["rating"]) == (first, 0, 0)
 
 
-def test_a_run_in_waves_holds_no_more_images_in_memory_than_it_may(
-    tmp_path, monkeypatch
-):
+def test_waves_bound_the_images_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(image_tools, "MEMORY", 1 << 20)
     judge = prepare("cigeval", "paper", options())

@@ -4,11 +4,13 @@ those by CLIP-D.
 
 import json
 from itertools import pairwise
+from shlex import split
 
 import numpy as np
 import PIL.Image
 import pytest
 
+from tests.stored_results import write_lines
 from tests.tiny_scorers import build_clip
 from vieval_plugin.benchmarks.sequences import label, read_sequences, triples
 from vieval_plugin.benchmarks.vieval_demo.sequences import draw_sequence
@@ -36,9 +38,8 @@ def drawn(tmp_path_factory):
                 "instructions": [f"edit {n}." for n in range(1, turns + 1)],
             }
             file.write(json.dumps(row) + "\n")
-    (folder / "about.json").write_text(
-        json.dumps({"source": "here", "licence": "CC0", "trainable": True})
-    )
+    text = json.dumps({"source": "here", "licence": "CC0", "trainable": True})
+    (folder / "about.json").write_text(text)
     return folder
 
 
@@ -50,12 +51,8 @@ def refused(capsys, *command):
     return said
 
 
-def test_labels_of_a_thousand_sequences_are_exact_through_the_code_that_reads_folders(
-    drawn, tmp_path
-):
-    assert (
-        main(["data", "adiee", str(drawn), "--out", str(tmp_path), "--seed", "3"]) == 0
-    )
+def test_labels_of_a_thousand_sequences_are_exact(drawn, tmp_path, vieval):
+    vieval("data adiee", drawn, "--out", tmp_path, "--seed", "3")
     edits, manifest = dataset.read(tmp_path)
     assert len({edit.group for edit in edits}) == 1000 == len(manifest["uids"])
     seen = set()
@@ -79,35 +76,17 @@ def test_labels_of_a_thousand_sequences_are_exact_through_the_code_that_reads_fo
     assert manifest["data"] == [{"source": "here", "licence": "CC0", "trainable": True}]
 
 
-def test_the_same_seed_draws_the_same_edits_and_another_draws_others(drawn, tmp_path):
+def test_the_same_seed_draws_the_same_edits(drawn, tmp_path, vieval):
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
-        assert (
-            main(
-                [
-                    "data",
-                    "adiee",
-                    str(drawn),
-                    "--out",
-                    str(tmp_path / name),
-                    "--seed",
-                    seed,
-                ]
-            )
-            == 0
-        )
+        vieval("data adiee", drawn, "--out", tmp_path / name, "--seed", seed)
     first, again, other = (
         (tmp_path / name / dataset.EXAMPLES).read_text() for name in "abc"
     )
     assert first == again != other
 
 
-def test_drawn_sequences_change_one_cell_an_edit_and_are_read_as_they_were_drawn(
-    tmp_path,
-):
-    assert (
-        main(["data", "drawn", "--out", str(tmp_path), "--count", "12", "--seed", "5"])
-        == 0
-    )
+def test_drawn_sequences_change_one_cell_and_are_read(tmp_path, vieval):
+    vieval(f"data drawn --out {tmp_path} --count 12 --seed 5")
     held = read_sequences(tmp_path)
     assert (held.trainable, len(held.sequences)) == (True, 12)
     for number, sequence in enumerate(held.sequences):
@@ -162,9 +141,8 @@ def test_magicbrush_is_read_in_its_own_layout(tmp_path):
 
 def test_a_test_split_trains_nothing(tmp_path, capsys):
     folder = magicbrush(tmp_path / "test")
-    assert "does not allow training" in refused(
-        capsys, "data", "adiee", folder, "--out", tmp_path / "data"
-    )
+    found = refused(capsys, "data", "adiee", folder, "--out", tmp_path / "data")
+    assert "does not allow training" in found
     assert not (tmp_path / "data").exists()
 
 
@@ -180,13 +158,10 @@ def test_a_test_split_trains_nothing(tmp_path, capsys):
     ],
 )
 def test_bad_turns_are_one_line(tmp_path, capsys, broken, said):
-    folder = magicbrush(
-        tmp_path / "train", end="7-input.png" if broken == "order" else "7-output1.png"
-    )
-    sessions, last = (
-        folder / "edit_sessions.json",
-        folder / "images" / "7" / "7-output2.png",
-    )
+    end = "7-input.png" if broken == "order" else "7-output1.png"
+    folder = magicbrush(tmp_path / "train", end=end)
+    sessions = folder / "edit_sessions.json"
+    last = folder / "images" / "7" / "7-output2.png"
     if broken == "image":
         last.unlink()
     elif broken == "pixels":
@@ -210,9 +185,7 @@ def test_bad_turns_are_one_line(tmp_path, capsys, broken, said):
         ("twice", "sequence drawn/1_00000 occurs 2 times"),
     ],
 )
-def test_bad_sequences_name_the_file_and_the_row(
-    tmp_path, vieval, capsys, broken, said
-):
+def test_bad_sequences_are_located(tmp_path, vieval, capsys, broken, said):
     folder = tmp_path / "turns"
     vieval("data", "drawn", "--out", folder, "--count", "2", "--seed", "1")
     rows = folder / "sequences.jsonl"
@@ -239,14 +212,7 @@ def test_a_label_out_of_range_is_one_line(tmp_path, capsys, value):
     row = {**json.loads(rows), "label": edit.label}
     (tmp_path / "data" / dataset.EXAMPLES).write_text(rows + json.dumps(row) + "\n")
     said = refused(
-        capsys,
-        "train",
-        "adiee",
-        tmp_path / "data",
-        "--base",
-        "none",
-        "--out",
-        tmp_path / "out",
+        capsys, *split(f"train adiee {tmp_path}/data --base none --out {tmp_path}/out")
     )
     assert "row 2: `label` must be" in said
 
@@ -282,9 +248,7 @@ def outputs(tmp_path_factory):
             }
             for editor in ("people", "old", "new")
         ]
-    (folder / "samples.jsonl").write_text(
-        "".join(json.dumps(row) + "\n" for row in rows)
-    )
+    write_lines(folder / "samples.jsonl", rows)
     return folder / "samples.jsonl"
 
 
@@ -299,10 +263,8 @@ def by_hand(clip, before, after, texts):
     import torch
     from transformers import AutoTokenizer, CLIPImageProcessor, CLIPModel
 
-    model, images = (
-        CLIPModel.from_pretrained(clip).eval(),
-        CLIPImageProcessor.from_pretrained(clip),
-    )
+    model = CLIPModel.from_pretrained(clip).eval()
+    images = CLIPImageProcessor.from_pretrained(clip)
     tokenizer = AutoTokenizer.from_pretrained(clip)
     with torch.no_grad():
         pictures = [PIL.Image.open(file).convert("RGB") for file in (before, after)]
@@ -327,26 +289,17 @@ def by_hand(clip, before, after, texts):
         )
 
 
-def test_labels_by_clip_d_are_those_of_a_direct_computation(
-    outputs, clip, tmp_path, monkeypatch
-):
+def test_labels_by_clip_d_are_computed(outputs, clip, tmp_path, monkeypatch, vieval):
     # between the values that the tiny weights give, so that each rule meets some
     monkeypatch.setattr(labels, "FAILED", 0.05)
     monkeypatch.setattr(labels, "SUCCEEDED", 0.02)
     command = [
-        "data",
-        "adiee",
-        "--outputs",
+        *split("data adiee --outputs"),
         outputs,
-        "--licence",
-        "CC0",
-        "--clip",
-        clip,
-        "--out",
-        tmp_path,
+        *split(f"--licence CC0 --clip {clip} --out {tmp_path}"),
     ]
     rules = ["--truth", "people", "--weak", "old", "--strong", "new"]
-    assert main([str(word) for word in [*command, *rules]]) == 0
+    vieval(*[str(word) for word in [*command, *rules]])
     edits, _ = dataset.read(tmp_path)
     found = {edit.uid: edit for edit in edits}
     rows = {
@@ -371,9 +324,8 @@ def test_labels_by_clip_d_are_those_of_a_direct_computation(
         elif direction < 0.05:
             expected[f"{uid}/{editor}"] = 0.0
         if f"{uid}/{editor}" in found:
-            assert found[f"{uid}/{editor}"].origin["clip_d"] == pytest.approx(
-                direction, abs=1e-5
-            )
+            got = found[f"{uid}/{editor}"].origin["clip_d"]
+            assert got == (pytest.approx(direction, abs=1e-5))
     assert {uid: edit.label for uid, edit in found.items()} == expected
     assert {0.0, 0.5, 1.0} == set(expected.values())
 
@@ -383,34 +335,16 @@ def test_labels_by_clip_d_are_those_of_a_direct_computation(
     [
         (["--truth", "people", "--weak", "old"], "unknown editor 'new'"),
         (
-            [
-                "--truth",
-                "people",
-                "--weak",
-                "old",
-                "--strong",
-                "new",
-                "--clip",
-                "/nowhere",
-            ],
+            split("--truth people --weak old --strong new --clip /nowhere"),
             "weights folder not found",
         ),
     ],
 )
-def test_editors_and_weights_that_are_not_named_are_one_line(
-    outputs, clip, tmp_path, capsys, options, said
-):
+def test_unnamed_editors_are_one_line(outputs, clip, tmp_path, capsys, options, said):
     command = [
-        "data",
-        "adiee",
-        "--outputs",
+        *split("data adiee --outputs"),
         outputs,
-        "--licence",
-        "CC0",
-        "--clip",
-        clip,
-        "--out",
-        tmp_path / "data",
+        *split(f"--licence CC0 --clip {clip} --out {tmp_path}/data"),
     ]
     assert said in refused(capsys, *command, *options)
 

@@ -4,6 +4,7 @@ or a turn.
 
 import itertools
 import json
+from shlex import split
 
 import pytest
 
@@ -11,62 +12,19 @@ from vieval_plugin.judges.conversation import TrainingExample
 from vieval_plugin.judges.protocol import Image, Message
 from vieval_plugin.training.chat_format import defused, write
 
-PLACEHOLDERS = (
-    *(
-        "<image>",
-        "<video>",
-        "<audio>",
-        "<|im_start|>",
-        "<|im_end|>",
-        "<|vision_start|>",
-        "<|image_pad|>",
-        "<IMAGE>",
-    ),
-    *(
-        "<|vision_end|>",
-        "<|video_pad|>",
-        "<|audio_bos|>",
-        "<|endoftext|>",
-        "<|eot_id|>",
-        "<|begin_of_text|>",
-    ),
-    *(
-        "<|start_header_id|>",
-        "<\uff5cUser\uff5c>",
-        "<\uff5cend\u2581of\u2581sentence\uff5c>",
-        "<img>",
-        "</img>",
-        "<ref>",
-    ),
-    *(
-        "</box>",
-        "<IMG_CONTEXT>",
-        "<start_of_turn>",
-        "<end_of_turn>",
-        "<start_of_image>",
-        "<bos>",
-        "</s>",
-        "<s>",
-    ),
-    *(
-        "[INST]",
-        "[/INST]",
-        "[IMG]",
-        "[IMG_END]",
-        "<<SYS>>",
-        "<ref-object>",
-        "<bbox>",
-        "<image_1>",
-        "<|image_1|>",
-    ),
+PLACEHOLDERS = split(
+    "<image> <video> <audio> <|im_start|> <|im_end|> <|vision_start|> <|image_pad|> <IMAGE> "
+    "<|vision_end|> <|video_pad|> <|audio_bos|> <|endoftext|> <|eot_id|> "
+    "<|begin_of_text|> <|start_header_id|> <\uff5cUser\uff5c> "
+    "<\uff5cend\u2581of\u2581sentence\uff5c> <img> </img> <ref> </box> <IMG_CONTEXT> "
+    "<start_of_turn> <end_of_turn> <start_of_image> <bos> </s> <s> [INST] [/INST] [IMG] "
+    "[IMG_END] <<SYS>> <ref-object> <bbox> <image_1> <|image_1|>"
 )
 
 
 def written(tmp_path, *messages):
-    write(
-        tmp_path / "t.jsonl",
-        [TrainingExample("x", "t", messages, (len(messages) - 1,))],
-    )
+    path = tmp_path / "t.jsonl"
+    write(path, [TrainingExample("x", "t", messages, (len(messages) - 1,))])
     return json.loads((tmp_path / "t.jsonl").read_text())
 
 

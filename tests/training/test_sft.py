@@ -2,11 +2,14 @@
 
 import json
 from pathlib import Path
+from shlex import split
 
 import pytest
 
 from tests import t2i_eval_run, tiny_model
 from tests.refusals import refusal
+from tests.stored_results import read_lines
+from tests.tables import table
 from vieval_plugin.cli import main
 from vieval_plugin.results.training_records import trained_on
 from vieval_plugin.text.errors import VievalError
@@ -25,10 +28,7 @@ def exported(run, tmp_path_factory):
         "export",
         "t2i_eval",
         str(run / "verdicts.jsonl"),
-        "--out",
-        str(out),
-        "--trainer",
-        "trl",
+        *split(f"--out {out} --trainer trl"),
     ]
     assert main(command) == 0
     return out
@@ -44,7 +44,7 @@ def altered(exported, tmp_path, **changes):
 
 
 def test_every_turn_that_is_learnt_has_what_came_before_it(exported):
-    rows = [json.loads(line) for line in exported.read_text().splitlines()]
+    rows = read_lines(exported)
     turns = read([exported])
     assert len(turns) == sum(len(row["trained"]) for row in rows) == len(rows)
     for row, turn in zip(rows, turns, strict=True):
@@ -61,9 +61,8 @@ def test_each_turn_of_a_longer_conversation_is_learnt_by_itself(exported, tmp_pa
         for place, message in enumerate(messages)
         if message["role"] == "assistant"
     ]
-    file = altered(
-        exported, tmp_path, messages=messages, images=row["images"] * 2, trained=own
-    )
+    images = row["images"] * 2
+    file = altered(exported, tmp_path, messages=messages, images=images, trained=own)
     turns = read([file])[-len(own) :]
     assert [len(turn.prompt) for turn in turns] == own
     assert [len(turn.images) for turn in turns] == [
@@ -72,23 +71,8 @@ def test_each_turn_of_a_longer_conversation_is_learnt_by_itself(exported, tmp_pa
     ]
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"id": "mmrb2/edit/a/b/score"}, "does not allow training"),
-        ({"images": ["/nowhere.png"]}, "/nowhere.png is missing"),
-        (
-            {"messages": [{"role": "user", "content": "<image>what?"}]},
-            "create the file with `vieval export`",
-        ),
-        ({"trained": [0]}, "message 0 must have the role assistant"),
-        ({"trained": "all"}, "create the file with `vieval export`"),
-        ({"id": 7}, "create the file with `vieval export`"),
-    ],
-)
-def test_bad_conversations_are_one_line_that_names_the_row(
-    exported, tmp_path, changes, said
-):
+@pytest.mark.parametrize(*table("bad_conversations_name_the_row.jsonl"))
+def test_bad_conversations_name_the_row(exported, tmp_path, changes, said):
     rows = len(exported.read_text().splitlines())
     line = refusal(read, [altered(exported, tmp_path, **changes)])
     assert said in line
@@ -100,52 +84,37 @@ def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path):
     tuning = Tuning("base", seed=0)
     assert sft._resume_or_begin(checkpoints, tuning) is None
     (checkpoints / "checkpoint-3").mkdir()
-    assert sft._resume_or_begin(checkpoints, tuning) == str(
-        checkpoints / "checkpoint-3"
-    )
-    with pytest.raises(
-        VievalError, match=r"trained with seed 0, got 1; use the same value"
-    ):
-        sft._resume_or_begin(checkpoints, Tuning("base", seed=1))
+    found = sft._resume_or_begin(checkpoints, tuning)
+    assert found == (str(checkpoints / "checkpoint-3"))
+    line = refusal(sft._resume_or_begin, checkpoints, Tuning("base", seed=1))
+    assert "trained with seed 0, got 1; use the same value" in line
     (checkpoints / "options.json").write_text("[[")
     with pytest.raises(VievalError, match="remove .*checkpoints"):
         sft._resume_or_begin(checkpoints, tuning)
+
+
+FULL = "I/O error: No space left on device (os error 28)"
+FREE = "free disk space or choose another --out"
 
 
 @pytest.mark.parametrize(
     ("tuning", "error", "said"),
     [
         (
-            Tuning("b", batch_size=8),
+            {"batch_size": 8},
             MemoryError(),
             "--batch-size 4 --accumulate 2, which trains the same",
         ),
-        (
-            Tuning("b", batch_size=1, tune="full"),
-            MemoryError(),
-            "use --tune lora",
-        ),
-        (
-            Tuning("b", batch_size=1),
-            RuntimeError("not enough memory"),
-            "use a smaller base",
-        ),
-        (
-            Tuning("b"),
-            OSError(28, "No space left on device"),
-            "free disk space or choose another --out",
-        ),
-        (
-            Tuning("b"),
-            RuntimeError("I/O error: No space left on device (os error 28)"),
-            "free disk space",
-        ),
+        ({"batch_size": 1, "tune": "full"}, MemoryError(), "use --tune lora"),
+        ({"batch_size": 1}, RuntimeError("not enough memory"), "use a smaller base"),
+        ({}, OSError(28, "No space left on device"), FREE),
+        ({}, RuntimeError(FULL), "free disk space"),
     ],
 )
 def test_what_runs_out_is_one_line(tuning, error, said):
     with (
         pytest.raises(VievalError, match=said),
-        enough_memory(tuning, "turns"),
+        enough_memory(Tuning("b", **tuning), "turns"),
         sft._enough_room(Path("out")),
     ):
         raise error
@@ -163,15 +132,7 @@ def test_other_errors_are_not_called_memory_or_room():
 @pytest.mark.parametrize("options", [["--held-out", "1"], ["--learning-rate", "-1"]])
 def test_bad_options_are_one_line(exported, tmp_path, vieval, options):
     printed = vieval(
-        "train",
-        "sft",
-        exported,
-        "--base",
-        "none",
-        "--out",
-        tmp_path / "out",
-        *options,
-        code=1,
+        f"train sft {exported} --base none --out {tmp_path}/out", *options, code=1
     ).err
     name, value = options
     assert name in printed
@@ -183,23 +144,11 @@ def test_bad_options_are_one_line(exported, tmp_path, vieval, options):
 def test_a_tuned_model_has_learnt_and_is_a_model_again(exported, tmp_path, capsys):
     pytest.importorskip("trl")
     base = tiny_model.build(tmp_path / "base")
-    plan = [
-        "--steps",
-        "6",
-        "--batch-size",
-        "2",
-        "--learning-rate",
-        "3e-3",
-        "--held-out",
-        "0.4",
-        "--tune",
-        "full",
-    ]
+    plan = split(
+        "--steps 6 --batch-size 2 --learning-rate 3e-3 --held-out 0.4 --tune full"
+    )
     command = [
-        "train",
-        "sft",
-        str(exported),
-        "--base",
+        *split(f"train sft {exported} --base"),
         str(base),
         "--out",
         str(tmp_path / "tuned"),

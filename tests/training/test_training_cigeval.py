@@ -5,6 +5,7 @@ the human mean.
 import json
 from collections import Counter
 from pathlib import Path
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from tests.cigeval_script import PACK, built
 from tests.extras import needs
 from tests.playing import label_of, play
+from tests.stored_results import read_lines, write_lines
 from vieval_plugin.backends.image_tools import tools as backend
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import main
@@ -48,11 +50,10 @@ def answer(ask):
     if label_of(ask).endswith("/turn 1"):
         return Text(json.dumps(turn))
     rating = {"score": [5], "reasoning": "so so"}
-    return Text(
-        json.dumps(
-            {**turn, "tool": "none", **rating} if "turn" in label_of(ask) else rating
-        )
+    text = json.dumps(
+        {**turn, "tool": "none", **rating} if "turn" in label_of(ask) else rating
     )
+    return Text(text)
 
 
 def held(judge, sample):
@@ -72,9 +73,7 @@ def sample():
 
 
 @pytest.mark.parametrize("judge", [PAPER, REACT])
-def test_the_conversation_told_again_is_the_one_that_was_held_images_included(
-    judge, sample
-):
+def test_the_conversation_is_told_again_with_images(judge, sample):
     verdict, asked = held(judge, sample)
     told = conversation(judge, sample, verdict)
     assert [one.ask for one in told] == asked
@@ -99,14 +98,11 @@ def test_of_the_first_form_each_call_is_an_example_with_what_its_tool_showed(sam
         if isinstance(part, Image)
     ]
     assert all(isinstance(image.source, bytes) for image in shown)
-    assert [decode(image).size for image in shown] == [
-        decode(sample.images["source"]).size
-    ] * 2
+    found = [decode(image).size for image in shown]
+    assert found == ([decode(sample.images["source"]).size] * 2)
 
 
-def test_of_the_second_form_a_sub_question_is_one_example_with_every_turn_of_the_models_trained(
-    sample,
-):
+def test_in_the_second_form_a_sub_question_is_one_example(sample):
     verdict, _ = held(REACT, sample)
     made = examples(sample, REACT, verdict)
     assert [one.id.rpartition(".png/")[2] for one in made] == [
@@ -114,12 +110,8 @@ def test_of_the_second_form_a_sub_question_is_one_example_with_every_turn_of_the
         "restraint/turn 2",
     ]
     for one in made:
-        assert [message.role for message in one.messages] == [
-            "user",
-            "assistant",
-            "user",
-            "assistant",
-        ]
+        found = [message.role for message in one.messages]
+        assert found == (split("user assistant user assistant"))
         assert one.trained == (1, 3)
         observed = [part for part in one.messages[2].parts if isinstance(part, Image)]
         assert len(observed) == 2, "the observation has the highlighted images"
@@ -164,21 +156,15 @@ def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, caps
             }
         )
     results = tmp_path / "1_samples_vieval_demo_cigeval_mie.jsonl"
-    results.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert (
-        main(
-            [
-                "export",
-                "cigeval",
-                str(results),
-                "--out",
-                str(tmp_path / "t.jsonl"),
-                "--trainer",
-                "trl",
-            ]
-        )
-        == 0
-    )
+    write_lines(results, rows)
+    command = [
+        "export",
+        "cigeval",
+        str(results),
+        *split(f"--out {tmp_path}/t.jsonl --trainer trl"),
+    ]
+    found = main(command)
+    assert found == 0
     near = [
         one
         for one in judged
@@ -186,14 +172,11 @@ def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, caps
     ]
     assert 0 < len(near) < len(judged)
     lines = capsys.readouterr().out.splitlines()
-    assert (
-        lines[0]
-        == f"wrote {tmp_path / 't.jsonl'}: {3 * len(near)} examples from 6 verdicts"
-    )
+    found = lines[0]
+    expected = f"wrote {tmp_path / 't.jsonl'}: {3 * len(near)} examples from 6 verdicts"
+    assert found == expected
     assert lines[3].split() == ["mie", "6", str(len(near)), str(6 - len(near))]
-    written = [
-        json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()
-    ]
+    written = read_lines(tmp_path / "t.jsonl")
     assert Counter(row["sub_task"] for row in written) == {
         "plan": len(near),
         "rating": 2 * len(near),

@@ -89,12 +89,9 @@ def run(tmp_path, monkeypatch, host):
                 path.write_text(json.dumps(options))
                 patch.setenv("VIEVAL_CONFIG", str(path))
             try:
-                code, line = (
-                    command.run(
-                        [*map(str, arguments), "--work-dir", str(folder)], limit
-                    ),
-                    "",
-                )
+                asked = [*map(str, arguments), "--work-dir", str(folder)]
+                code = command.run(asked, limit)
+                line = ""
             except SystemExit as end:
                 code, line = (
                     (1, end.code) if isinstance(end.code, str) else (end.code or 0, "")
@@ -113,11 +110,9 @@ def configured(tmp_path):
     def written(kind, data=(TIE,), name="fake", **arguments):
         datasets = {one: {"class": "JudgedImages", "dataset": one} for one in data}
         path = tmp_path / f"{name}.json"
-        path.write_text(
-            json.dumps(
-                {"model": {name: {"class": kind, **arguments}}, "data": datasets}
-            )
-        )
+        document = {"model": {name: {"class": kind, **arguments}}, "data": datasets}
+        text = json.dumps(document)
+        path.write_text(text)
         return ("--config", path)
 
     return written
@@ -147,12 +142,9 @@ def ours(configured):
     """Our client at a fake server."""
 
     def written(server, *data, **further):
+        base_url = server.base_url
         return configured(
-            "VievalOpenAI",
-            data or (TIE,),
-            model="fake",
-            base_url=server.base_url,
-            **further,
+            "VievalOpenAI", data or (TIE,), model="fake", base_url=base_url, **further
         )
 
     return written

@@ -9,7 +9,6 @@ import pytest
 from tests.fake_server import FakeServer
 from tests.judge_files import LEGIBILITY
 from tests.vlmevalkit.conftest import TIE
-from vieval_plugin.cli import main
 from vieval_plugin.hosts.vlmevalkit import names
 from vieval_plugin.judges import registry
 
@@ -30,9 +29,7 @@ def judges(tmp_path, monkeypatch):
         cached.cache_clear()
 
 
-def test_it_is_asked_in_its_words_and_reported_beside_viescore(
-    judges, run, ours, tmp_path
-):
+def test_it_is_asked_and_reported(judges, run, ours, tmp_path, vieval):
     asked = []
 
     def reply(request):
@@ -55,7 +52,7 @@ def test_it_is_asked_in_its_words_and_reported_beside_viescore(
     with FakeServer() as server:
         run(*ours(server, TIE), out="viescore")
     folders = [str(tmp_path / name) for name in ("out", "viescore")]
-    assert main(["report", *folders, "--out", str(tmp_path / "report")]) == 0
+    vieval("report", *folders, "--out", tmp_path / "report")
     report = (tmp_path / "report" / "report.md").read_text()
     assert "legibility: undefined for every image model" in report
     assert "fake: undefined for every image model" in report

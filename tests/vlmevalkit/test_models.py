@@ -36,9 +36,7 @@ def test_transformers_in_this_process_knows_likelihoods(run, configured, tiny):
     assert len({verdict["scores"].get("SC") for verdict in asked}) > 1
 
 
-def test_a_model_that_the_host_loads_itself(
-    run, configured, tiny, monkeypatch, tmp_path
-):
+def test_a_model_of_the_host(run, configured, tiny, monkeypatch, tmp_path):
     """Qwen2VLChat wants a GPU, flash attention and CUDA: four patches let it run here, and all
     else is the host's.
     """

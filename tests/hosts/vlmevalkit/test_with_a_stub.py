@@ -4,14 +4,16 @@ test-vlmevalkit).
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
+from shlex import split
 
 import pytest
 
 from tests.extras import needs
 from tests.judge_files import LEGIBILITY
+from tests.stored_results import read_lines
+from tests.work import run_process
 from vieval_plugin.generation.posters import make
 from vieval_plugin.hosts.vlmevalkit import hook_files
 
@@ -32,39 +34,24 @@ def run(tmp_path):
             "PYTHONPATH": os.pathsep.join(map(str, path)),
         }
         command = [sys.executable, *map(str, arguments)]
-        return subprocess.run(
-            command,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-        )
+        return run_process(command, env=environment, cwd=tmp_path)
 
     return runs
 
 
 def vlmevalkit(*arguments, data=TIE):
     return (
-        "-m",
-        "vieval_plugin",
-        "vlmevalkit",
-        "--data",
-        data,
-        "--work-dir",
-        "out",
+        *split(f"-m vieval_plugin vlmevalkit --data {data} --work-dir out"),
         *arguments,
     )
 
 
-def test_a_model_of_the_host_judges_and_nothing_is_asked_twice(
-    run, tmp_path, monkeypatch
-):
+def test_a_model_of_the_host_judges_once(run, tmp_path, monkeypatch):
     first = run(*vlmevalkit("--model", "Parrot", "--limit", 3))
     assert first.returncode == 0, first.stderr
     assert first.stdout.count("asked") == 6
     [samples] = tmp_path.glob(f"out/Parrot/Parrot_{TIE}_samples_{TIE}.jsonl")
-    rows = [json.loads(line) for line in samples.read_text().splitlines()]
+    rows = read_lines(samples)
     assert [row["doc_id"] for row in rows] == [0, 1, 2]
     verdicts = [json.loads(row["filtered_resps"][0])["verdict"] for row in rows]
     assert [verdict["scores"]["SC"] for verdict in verdicts] == [0.7] * 3
@@ -102,9 +89,7 @@ def test_a_judge_whose_file_was_edited_is_another(run, tmp_path, monkeypatch):
 
 
 @needs("torch", "transformers")
-def test_a_network_that_is_shipped_by_name_judges(
-    run, scorer_weights, tmp_path, monkeypatch
-):
+def test_a_shipped_network_judges(run, scorer_weights, tmp_path, monkeypatch):
     options = f"scorers: {{pickscore: {{model: {scorer_weights['clip_score']}}}}}\n"
     (tmp_path / "options.yaml").write_text(options)
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "options.yaml"))
@@ -116,19 +101,13 @@ def test_a_network_that_is_shipped_by_name_judges(
 
 
 @needs("rapidocr", "skimage")
-def test_a_judge_without_a_model_reads_the_posters_of_the_demo(
-    run, tmp_path, monkeypatch
-):
+def test_a_judge_without_a_model_reads_posters(run, tmp_path, monkeypatch):
     make(tmp_path / "demo", 0)
     monkeypatch.setenv("VIEVAL_BENCHMARKS", "demo")
     command = (
-        "vlmevalkit",
-        "--data",
-        "posters_text_rendering",
-        "--model",
-        "VievalScorer",
-        "--limit",
-        4,
+        *split(
+            "vlmevalkit --data posters_text_rendering --model VievalScorer --limit 4"
+        ),
     )
     done = run("-m", "vieval_plugin", *command, "--work-dir", "out")
     assert done.returncode == 0, done.stderr
@@ -168,14 +147,9 @@ def test_a_judge_without_a_model_reads_the_posters_of_the_demo(
 )
 def test_a_users_mistake_is_one_line_and_an_exit_code(run, arguments, line):
     done = run(
-        "-m",
-        "vieval_plugin",
-        "vlmevalkit",
+        *split("-m vieval_plugin vlmevalkit"),
         *arguments,
-        "--work-dir",
-        "out",
-        "--limit",
-        2,
+        *split("--work-dir out --limit 2"),
     )
     assert done.returncode == 1
     [told] = [said for said in done.stderr.splitlines() if line in said]
@@ -225,14 +199,12 @@ def test_the_hook_makes_a_plain_run_know_our_datasets(run, tmp_path, monkeypatch
     hooked = run("-c", begin + run_it)
     assert hooked.returncode == 0, hooked.stderr
     assert "Overall" in hooked.stdout
-    assert (
-        run(
-            "-c",
-            begin
-            + "import sys, json; print([m for m in sys.modules if m.startswith('vieval')])",
-        ).stdout
-        == "[]\n"
-    )
+    found = run(
+        "-c",
+        begin
+        + "import sys, json; print([m for m in sys.modules if m.startswith('vieval')])",
+    ).stdout
+    assert found == "[]\n"
     (site / "_vieval_vlmevalkit_hook.py").write_text("# of vieval 0.0.1\n")
     assert hook_files.state() == "old"
     hook_files.remove()

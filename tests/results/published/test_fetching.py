@@ -5,6 +5,7 @@ another commit.
 from __future__ import annotations
 
 import hashlib
+from shlex import split
 
 import pytest
 
@@ -64,46 +65,31 @@ def fetched(root):
     }
 
 
-def test_all_files_come_from_their_commit_and_are_not_fetched_twice(
-    site, vieval, tmp_path
-):
+def test_all_files_come_once_from_their_commit(site, vieval, tmp_path):
     host, asked, *_ = site
     given = (
-        "prepare",
-        "published_verdicts",
-        "--root",
-        tmp_path,
-        "--part",
-        "imagenhub",
-        "--mirror",
-        f"logs={host}",
+        *split(
+            f"prepare published_verdicts --root {tmp_path} --part imagenhub "
+            f"--mirror logs={host}"
+        ),
     )
-    assert vieval(*given).out.splitlines()[1:] == [
-        "published_verdicts/imagenhub: complete, 12 files (12 fetched now)"
-    ]
-    assert fetched(tmp_path / files.NAME) == {
-        file.place: BODIES[file.path] for file in LISTED
-    }
+    expected = ["published_verdicts/imagenhub: complete, 12 files (12 fetched now)"]
+    assert vieval(*given).out.splitlines()[1:] == expected
+    found = fetched(tmp_path / files.NAME)
+    assert found == {file.place: BODIES[file.path] for file in LISTED}
     assert len(asked) == 12
-    assert vieval(*given).out.splitlines()[1:] == [
-        "published_verdicts/imagenhub: complete, 12 files (0 fetched now)"
-    ]
+    expected = ["published_verdicts/imagenhub: complete, 12 files (0 fetched now)"]
+    assert vieval(*given).out.splitlines()[1:] == expected
     assert len(asked) == 12
 
 
-def test_what_was_interrupted_goes_on_and_what_was_changed_is_fetched_anew(
-    site, vieval, tmp_path
-):
+def test_interrupted_and_changed_files_are_fetched(site, vieval, tmp_path):
     host, asked, _, gone = site
     given = (
-        "prepare",
-        "published_verdicts",
-        "--root",
-        tmp_path,
-        "--part",
-        "imagenhub",
-        "--mirror",
-        f"logs={host}",
+        *split(
+            f"prepare published_verdicts --root {tmp_path} --part imagenhub "
+            f"--mirror logs={host}"
+        ),
     )
     gone.update(list(BODIES)[:5])
     [line] = vieval(*given, code=1).out.splitlines()[1:]
@@ -112,9 +98,8 @@ def test_what_was_interrupted_goes_on_and_what_was_changed_is_fetched_anew(
     )
     gone.clear(), asked.clear()
     (tmp_path / files.NAME / LISTED[11].place).write_bytes(b"changed")
-    assert vieval(*given).out.splitlines()[1:] == [
-        "published_verdicts/imagenhub: complete, 12 files (6 fetched now)"
-    ]
+    expected = ["published_verdicts/imagenhub: complete, 12 files (6 fetched now)"]
+    assert vieval(*given).out.splitlines()[1:] == expected
     assert len(asked) == 6
 
 
@@ -140,12 +125,7 @@ def test_one_line_has_all_that_is_missing_whatever_the_reasons(site, vieval, tmp
 
 def test_without_a_network_two_lines_say_what_to_do(vieval, tmp_path):
     given = (
-        "--root",
-        tmp_path,
-        "--part",
-        "imagenhub",
-        "--mirror",
-        "logs=http://127.0.0.1:9",
+        *split(f"--root {tmp_path} --part imagenhub --mirror logs=http://127.0.0.1:9"),
     )
     _, why, what = vieval(
         "prepare", "published_verdicts", *given, code=1
@@ -159,10 +139,8 @@ def test_without_a_network_two_lines_say_what_to_do(vieval, tmp_path):
 
 
 def test_another_part_and_another_host_are_told(vieval):
-    assert (
-        "unknown part 'mine' of published_verdicts"
-        in vieval("prepare", "published_verdicts", "--part", "mine", code=1).err
-    )
+    said = vieval("prepare", "published_verdicts", "--part", "mine", code=1).err
+    assert "unknown part 'mine' of published_verdicts" in said
 
 
 @pytest.mark.parametrize("mirror", ["museum=http://127.0.0.1:9", "logs", "logs=", "="])

@@ -1,6 +1,7 @@
 """A folder of shards in object storage: each file is put in one go, and what is there is whole."""
 
 import io
+from shlex import split
 
 import pytest
 
@@ -32,9 +33,8 @@ def test_shards_are_put_once_each_and_resumed(vieval, server, data):
         assert 0 < len(verdicts_in(bucket)) <= 60
         vieval(*command)
         assert verdicts_in(bucket) == sorted(f"u{number}" for number in range(120))
-        assert bucket.puts(".parquet") == {
-            key: 1 for key in bucket.objects if key.endswith(".parquet")
-        }
+        found = bucket.puts(".parquet")
+        assert found == {key: 1 for key in bucket.objects if key.endswith(".parquet")}
         assert "18 of 18 done" in vieval("shards", address, "--verify").out
         vieval("shards", address, "--compact")
         assert len([key for key in bucket.objects if key.endswith(".parquet")]) == 1
@@ -71,9 +71,7 @@ def test_what_cannot_be_put_ends_the_run_with_no_half_of_a_shard(vieval, server,
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_another_machine_goes_on_with_tar_files_that_it_has_not_indexed(
-    vieval, tmp_path, monkeypatch, replaced
-):
+def test_another_machine_indexes_tars(vieval, tmp_path, monkeypatch, replaced):
     def samples(text):
         return {
             str(number): {"jpg": picture(number), "txt": text} for number in range(20)
@@ -83,12 +81,7 @@ def test_another_machine_goes_on_with_tar_files_that_it_has_not_indexed(
     bucket = FakeS3()
     with bucket.serving() as address:
         command = (
-            "score",
-            path.parent,
-            "--out",
-            address,
-            "--judge",
-            "sharpness",
+            *split(f"score {path.parent} --out {address} --judge sharpness"),
             *SMALL,
         )
         vieval(*command)
@@ -97,9 +90,8 @@ def test_another_machine_goes_on_with_tar_files_that_it_has_not_indexed(
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache of the other"))
         if replaced:
             write_tar(path, dict(reversed(samples(b"a thing").items())))
-            assert (
-                "a.tar: changed since the plan was made" in vieval(*command, code=1).err
-            )
+            said = vieval(*command, code=1).err
+            assert "a.tar: changed since the plan was made" in said
         else:
             vieval(*command)
             uids = [

@@ -2,6 +2,8 @@
 launcher.
 """
 
+from shlex import split
+
 from tests.shard_runs import ended, fatal_judge, files_in, start, verdicts
 
 SMALL = ("--rows-per-shard", "8")
@@ -33,12 +35,7 @@ def test_this_process_recovers_when_it_is_started_again(data, tmp_path):
 def test_processes_recover_within_a_run(data, tmp_path):
     environment = fatal_judge(tmp_path / "plugin", "u33", "u90")
     command = [
-        "score",
-        data,
-        "--judge",
-        "fatal",
-        "--out",
-        tmp_path / "out",
+        *split(f"score {data} --judge fatal --out {tmp_path}/out"),
         *SMALL,
         "--processes",
         "2",
@@ -53,17 +50,11 @@ def test_a_worker_that_always_dies_ends_the_run(data, tmp_path):
     environment = fatal_judge(tmp_path / "plugin", *every)
     code = "import vieval_plugin.run.shards.launchers.slots as p\np.MOST_DEATHS = 1\n"
     command = [
-        "score",
-        data,
-        "--judge",
-        "fatal",
-        "--out",
-        tmp_path / "out",
+        *split(f"score {data} --judge fatal --out {tmp_path}/out"),
         *SMALL,
         "--processes",
         "1",
     ]
-    assert "a worker died 1 times in a row (last reason: signal SIGSEGV" in ended(
-        start(*command, environment=environment, code=code), 1
-    )
+    found = ended(start(*command, environment=environment, code=code), 1)
+    assert "a worker died 1 times in a row (last reason: signal SIGSEGV" in found
     assert files_in(tmp_path / "out") == []

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 import uuid
+from shlex import split
 
 import pytest
 
@@ -77,32 +78,28 @@ def actors(cluster):
 
 
 def test_a_worker_and_the_driver_are_killed(vieval, cluster, data, tmp_path):
+    out = tmp_path / "out"
     with FakeServer(latency=0.02, api_key="a-key-of-the-nodes-alone") as server:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("OPENAI_API_KEY", "a-key-of-the-nodes-alone")
             vieval(*arguments(data, tmp_path / "undisturbed", server, *SMALL[:4]))
         server.reset_stats()
-        command = arguments(
-            data, tmp_path / "out", server, *SMALL, "--ray", cluster.address
-        )
+        command = arguments(data, out, server, *SMALL, "--ray", cluster.address)
         driver = start(*command)
-        until(lambda: len(files_in(tmp_path / "out")) >= 4)
+        until(lambda: len(files_in(out)) >= 4)
         os.kill(actors(cluster)[0], signal.SIGKILL)
-        until(lambda: len(files_in(tmp_path / "out")) >= 10)
+        until(lambda: len(files_in(out)) >= 10)
         kill_all(driver)
         until(lambda: not actors(cluster))
         assert "18 of 18 done" in ended(start(*command))
         asked = server.stats()["requests"]
-    assert less_costs(verdicts(tmp_path / "out")) == less_costs(
-        verdicts(tmp_path / "undisturbed")
-    )
+    found = less_costs(verdicts(out))
+    assert found == (less_costs(verdicts(tmp_path / "undisturbed")))
     assert asked <= 2 * (120 + 3 * 3 * 8) + 12
 
 
 @pytest.mark.slow
-def test_inputs_and_verdicts_lie_in_a_bucket(
-    vieval, cluster, data, tmp_path, monkeypatch
-):
+def test_a_bucket_holds_all(vieval, cluster, data, tmp_path, monkeypatch):
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     command = ("--judge", "sharpness", *SMALL[:2])
@@ -120,22 +117,17 @@ def test_inputs_and_verdicts_lie_in_a_bucket(
         file = tmp_path / "there" / key.removeprefix("verdicts/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(bucket.objects[key])
-    assert less_costs(verdicts(tmp_path / "there")) == less_costs(
-        verdicts(tmp_path / "here")
-    )
+    found = less_costs(verdicts(tmp_path / "there"))
+    assert found == (less_costs(verdicts(tmp_path / "here")))
     assert not any(
         b"a-key-of-the-bucket" in content for content in bucket.objects.values()
     )
 
 
 @pytest.mark.slow
-def test_a_judge_that_is_a_network_has_a_worker_a_gpu(
-    cluster, data, tmp_path, scorer_weights
-):
+def test_a_network_has_a_worker_a_gpu(cluster, data, tmp_path, scorer_weights):
     command = (
-        "--judge",
-        "clip_score",
-        "--scorer",
+        *split("--judge clip_score --scorer"),
         scorer_weights["clip_score"],
         "--ray",
         cluster.address,
@@ -152,18 +144,11 @@ def test_a_judge_that_is_a_network_has_a_worker_a_gpu(
 
 
 @pytest.mark.slow
-def test_a_row_that_ends_its_workers_is_the_only_one_without_a_verdict(
-    cluster, data, tmp_path, monkeypatch
-):
+def test_a_fatal_row_alone_has_no_verdict(cluster, data, tmp_path, monkeypatch):
     for name, value in fatal_judge(tmp_path / "plugin", "u33").items():
         monkeypatch.setenv(name, value)
     command = [
-        "score",
-        data,
-        "--judge",
-        "fatal",
-        "--out",
-        tmp_path / "out",
+        *split(f"score {data} --judge fatal --out {tmp_path}/out"),
         *SMALL[:2],
         "--ray",
         cluster.address,
@@ -171,26 +156,22 @@ def test_a_row_that_ends_its_workers_is_the_only_one_without_a_verdict(
     assert "workers died and were restarted" in ended(start(*command))
     found = verdicts(tmp_path / "out")
     assert len(found) == 120
-    assert [(row["uid"], row["status"]) for row in found if row["status"] != "ok"] == [
-        ("u33", "tool_error")
-    ]
+    seen = [(row["uid"], row["status"]) for row in found if row["status"] != "ok"]
+    assert seen == [("u33", "tool_error")]
 
 
 @pytest.mark.slow
 def test_a_node_is_lost_and_the_other_finishes(cluster, data, tmp_path, monkeypatch):
+    out = tmp_path / "out"
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-the-nodes-alone")
     with FakeServer(latency=0.05) as server:
-        command = arguments(
-            data, tmp_path / "out", server, *SMALL, "--ray", cluster.address
-        )
+        command = arguments(data, out, server, *SMALL, "--ray", cluster.address)
         driver = start(*command)
-        until(
-            lambda: len(actors(cluster)) == 2 and len(files_in(tmp_path / "out")) >= 3
-        )
+        until(lambda: len(actors(cluster)) == 2 and len(files_in(out)) >= 3)
         cluster.remove_node(cluster.second, allow_graceful=False)
         assert "18 of 18 done" in ended(driver)
-    assert {row["status"] for row in verdicts(tmp_path / "out")} == {"ok"}
-    assert len(verdicts(tmp_path / "out")) == 120
+    assert {row["status"] for row in verdicts(out)} == {"ok"}
+    assert len(verdicts(out)) == 120
 
 
 def test_what_workers_are_told_holds_no_key(data, tmp_path, server, monkeypatch):

@@ -11,6 +11,7 @@ import socket
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from shlex import split
 
 import PIL.Image
 import pytest
@@ -41,9 +42,7 @@ pytestmark = pytest.mark.usefixtures("no_store")
 SMALL = ("--rows-per-shard", "8")
 
 
-def test_each_row_has_its_verdict_in_the_file_of_its_shard(
-    vieval, server, data, tmp_path
-):
+def test_each_row_has_its_verdict(vieval, server, data, tmp_path):
     printed = vieval(*arguments(data, tmp_path / "out", server, *SMALL))
     found = verdicts(tmp_path / "out")
     assert [row["uid"] for row in found] == [f"u{number}" for number in range(120)]
@@ -55,10 +54,8 @@ def test_each_row_has_its_verdict_in_the_file_of_its_shard(
     assert found[0]["seconds"] > 0
     assert {score["question"] for score in found[0]["sub_scores"]}
     # row groups of 20 rows are two shards of 8 rows and one of 4
-    assert (
-        sorted(metadata(path)["verdicts"] for path in files_in(tmp_path / "out"))
-        == [4] * 6 + [8] * 12
-    )
+    counted = sorted(metadata(path)["verdicts"] for path in files_in(tmp_path / "out"))
+    assert counted == [4] * 6 + [8] * 12
     assert "18 of 18 done" in printed.out
     assert not list((tmp_path / "out" / "under_way").iterdir())
     assert (
@@ -66,30 +63,21 @@ def test_each_row_has_its_verdict_in_the_file_of_its_shard(
     )  # and the questions that find out what a server can
 
 
-def test_a_finished_run_asks_nothing_and_goes_on_however_it_is_asked(
-    vieval, server, data, tmp_path
-):
-    vieval(*arguments(data, tmp_path / "out", server, *SMALL))
+def test_a_finished_run_asks_nothing(vieval, server, data, tmp_path):
+    out = tmp_path / "out"
+    vieval(*arguments(data, out, server, *SMALL))
     before = server.stats()["requests"]
-    vieval(
-        *arguments(
-            data, tmp_path / "out", server, "--num-concurrent", "3", "--timeout", "7"
-        )
-    )
+    vieval(*arguments(data, out, server, "--num-concurrent", "3", "--timeout", "7"))
     assert server.stats()["requests"] == before
 
 
-def test_other_inputs_and_options_are_refused_with_the_difference(
-    vieval, server, data, tmp_path
-):
+def test_other_inputs_and_options_are_refused(vieval, server, data, tmp_path):
     command = arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command)
     asked = server.stats()["requests"]
     assert "temperature" in vieval(*command, "--temperature", "1", code=1).err
-    assert (
-        "rows_per_shard 8, now 9"
-        in vieval(*command, "--rows-per-shard", "9", code=1).err
-    )
+    said = vieval(*command, "--rows-per-shard", "9", code=1).err
+    assert "rows_per_shard 8, now 9" in said
     assert "judge" in vieval(*command, "--judge", "vqascore", code=1).err
     write_parquet(data / "more", 1)
     assert "--extend" in vieval(*command, code=1).err
@@ -102,19 +90,14 @@ def test_another_limit_is_another_run(vieval, server, data, tmp_path):
     vieval(*command, "--limit", "20")
     asked = server.stats()["requests"]
     refused = "contains a run started with --limit 20, now "
-    assert (
-        f"{refused}without --limit; use the command that started it"
-        in vieval(*command, code=1).err
-    )
-    assert (
-        f"{refused}with --limit 30; " in vieval(*command, "--limit", "30", code=1).err
-    )
+    said = vieval(*command, code=1).err
+    assert f"{refused}without --limit; use the command that started it" in said
+    said = vieval(*command, "--limit", "30", code=1).err
+    assert f"{refused}with --limit 30; " in said
     vieval(*command, "--limit", "20")
     assert server.stats()["requests"] == asked
-    assert (
-        "rows: 20 of 20, limited to the first 20 rows"
-        in vieval("shards", tmp_path / "out").out
-    )
+    printed = vieval("shards", tmp_path / "out").out
+    assert "rows: 20 of 20, limited to the first 20 rows" in printed
     assert "rows are counted when" not in vieval("shards", tmp_path / "out").out
     next((tmp_path / "out" / "verdicts").iterdir()).unlink()
     found = vieval("shards", tmp_path / "out").out
@@ -127,10 +110,8 @@ def test_another_limit_is_another_run(vieval, server, data, tmp_path):
     assert "complete: each of the first 20 rows has exactly one verdict" in verified
     whole = arguments(file, tmp_path / "whole", server, *SMALL)
     vieval(*whole)
-    assert (
-        "run started without --limit, now with --limit 20"
-        in vieval(*whole, "--limit", "20", code=1).err
-    )
+    said = vieval(*whole, "--limit", "20", code=1).err
+    assert "run started without --limit, now with --limit 20" in said
 
 
 def test_a_finished_run_says_how_fast_it_was(vieval, server, data, tmp_path):
@@ -147,12 +128,9 @@ def test_a_finished_run_says_how_fast_it_was(vieval, server, data, tmp_path):
     assert calls_a_second == pytest.approx(2 * rows_a_second, abs=0.2)
 
 
-def test_answers_from_the_store_are_no_calls_of_the_rate(
-    vieval, server, data, tmp_path
-):
-    (tmp_path / "options.yaml").write_text(
-        f"store: {{path: {tmp_path / 'replies.sqlite'}}}\n"
-    )
+def test_stored_answers_are_no_calls(vieval, server, data, tmp_path):
+    text = f"store: {{path: {tmp_path / 'replies.sqlite'}}}\n"
+    (tmp_path / "options.yaml").write_text(text)
     first = vieval(*arguments(data, tmp_path / "first", server, *SMALL)).out
     assert "from the cache" not in first
     assert " calls per second\n" in first
@@ -167,9 +145,7 @@ def test_answers_from_the_store_are_no_calls_of_the_rate(
     assert " calls per second\n" in fresh
 
 
-def test_new_files_extend_the_plan_and_change_no_old_shard(
-    vieval, server, data, tmp_path
-):
+def test_new_files_extend_the_plan(vieval, server, data, tmp_path):
     command = arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command)
     old = {path: path.stat().st_mtime_ns for path in files_in(tmp_path / "out")}
@@ -185,15 +161,11 @@ def test_a_file_that_was_replaced_is_refused(vieval, server, data, tmp_path):
     vieval(*command, "--budget", "20", code=1)
     table = pyarrow.Table.from_pylist(list(rows(range(500, 540))))
     parquet.write_table(table, data / "part-1.parquet", row_group_size=20)
-    assert (
-        "part-1.parquet has changed since the plan was made"
-        in vieval(*command, code=1).err
-    )
+    said = vieval(*command, code=1).err
+    assert "part-1.parquet has changed since the plan was made" in said
 
 
-def test_another_version_goes_on_only_where_replies_are_read_alike(
-    vieval, server, data, tmp_path
-):
+def test_another_version_needs_the_same_readers(vieval, server, data, tmp_path):
     command = arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command)
     plan = tmp_path / "out" / "plan.json"
@@ -220,9 +192,8 @@ def test_images_are_bytes_or_paths_too(vieval, server, data, tmp_path, form):
         write_parquet(other, 1, form="bytes")
     vieval(*arguments(data / "part-0.parquet", tmp_path / "structs", server))
     vieval(*arguments(other, tmp_path / "others", server))
-    assert less_costs(verdicts(tmp_path / "others")) == less_costs(
-        verdicts(tmp_path / "structs")
-    )
+    found = less_costs(verdicts(tmp_path / "others"))
+    assert found == (less_costs(verdicts(tmp_path / "structs")))
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
@@ -256,9 +227,8 @@ def labelled(source, number=24):
 def test_a_source_of_plain_words_makes_no_edit_of_a_tar(vieval, tmp_path):
     path = write_tar(tmp_path / "a.tar", labelled("laion"))
     printed = vieval("score", path, "--judge", "sharpness", "--out", tmp_path / "out")
-    assert {(row["status"], row["kind"]) for row in verdicts(tmp_path / "out")} == {
-        ("ok", "tig")
-    }
+    found = {(row["status"], row["kind"]) for row in verdicts(tmp_path / "out")}
+    assert found == {("ok", "tig")}
     line = (
         "ignoring column 'source', which does not hold images (for example, 'laion'); read it "
         "with --columns category=source"
@@ -266,9 +236,7 @@ def test_a_source_of_plain_words_makes_no_edit_of_a_tar(vieval, tmp_path):
     assert line in printed.err
 
 
-def test_a_run_whose_first_rows_are_all_misread_leaves_nothing_and_the_corrected_command_has_the_same_out(
-    vieval, tmp_path
-):
+def test_a_misread_run_leaves_nothing(vieval, tmp_path):
     path, out = write_tar(tmp_path / "a.tar", labelled("laion")), tmp_path / "out"
     command = ("score", path, "--judge", "sharpness", "--out", out)
     err = vieval(*command, "--columns", "source=source", code=1).err
@@ -283,9 +251,8 @@ def test_a_run_whose_first_rows_are_all_misread_leaves_nothing_and_the_corrected
 
 @pytest.mark.parametrize("damage", ["a header", "the end"])
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
-def test_a_tar_that_is_damaged_is_not_readable_and_nothing_is_written(
-    vieval, tmp_path, name, damage
-):
+def test_a_damaged_tar_is_refused(vieval, tmp_path, name, damage):
+    out = tmp_path / "out"
     path = write_tar(tmp_path / name, labelled("laion", 4))
     with tarfile.open(path) as tar:
         offset = tar.getmembers()[3].offset
@@ -295,19 +262,15 @@ def test_a_tar_that_is_damaged_is_not_readable_and_nothing_is_written(
     path.write_bytes(
         gzip.compress(content[:offset] + rest) if packed else content[:offset] + rest
     )
-    err = vieval(
-        "score", path, "--judge", "sharpness", "--out", tmp_path / "out", code=1
-    ).err
+    err = vieval("score", path, "--judge", "sharpness", "--out", out, code=1).err
     assert f"{path}: not a readable tar file" in err
-    assert not (tmp_path / "out").exists()
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(
     "named", ["tars", "tars/a.tar", "tars/*.tar", "data/*.parquet"]
 )
-def test_what_only_a_folder_of_shards_takes_is_planned_by_its_index(
-    vieval, data, tmp_path, monkeypatch, named
-):
+def test_a_folder_is_planned_by_its_index(vieval, data, tmp_path, monkeypatch, named):
     members = {
         str(number): {"jpg": picture(number), "txt": b"a thing"} for number in range(40)
     }
@@ -356,6 +319,7 @@ def test_a_tar_that_was_replaced_is_refused(vieval, server, tmp_path):
 
 
 def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path):
+    data = tmp_path / "data"
     given = list(rows(range(24)))
     given[3]["image"] = None
     given[5]["image"] = {"bytes": b"no image at all", "path": None}
@@ -369,11 +333,9 @@ def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path):
     )
     given[11]["image"] = {"bytes": large, "path": None}
     given[13]["prompt"] = None
-    (tmp_path / "data").mkdir()
-    parquet.write_table(
-        pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet"
-    )
-    vieval(*arguments(tmp_path / "data", tmp_path / "out", server))
+    data.mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(given), data / "a.parquet")
+    vieval(*arguments(data, tmp_path / "out", server))
     found = verdicts(tmp_path / "out")
     assert len(found) == 24
     bad = {
@@ -391,9 +353,7 @@ def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path):
     assert [row["row"] for row in found if row["uid"] == "u8"] == [8, 9]
 
 
-def test_a_row_group_that_cannot_be_read_is_left_and_the_others_are_judged(
-    vieval, server, data, tmp_path
-):
+def test_an_unreadable_row_group_is_left(vieval, server, data, tmp_path):
     path = data / "part-1.parquet"
     group = parquet.ParquetFile(path).metadata.row_group(1)
     content = bytearray(path.read_bytes())
@@ -410,32 +370,22 @@ def test_a_row_group_that_cannot_be_read_is_left_and_the_others_are_judged(
     assert "15 of 18 done" in printed.out
 
 
-def test_a_column_that_is_not_there_is_told_before_anything_is_asked(
-    vieval, server, data, tmp_path
-):
-    parquet.write_table(
-        pyarrow.table({"uid": ["1"], "prompt": ["x"]}), data / "part-9.parquet"
-    )
-    assert (
-        "part-9.parquet: no column 'image'"
-        in vieval(*arguments(data, tmp_path / "out", server), code=1).err
-    )
+def test_a_missing_column_is_told_first(vieval, server, data, tmp_path):
+    table = pyarrow.table({"uid": ["1"], "prompt": ["x"]})
+    parquet.write_table(table, data / "part-9.parquet")
+    said = vieval(*arguments(data, tmp_path / "out", server), code=1).err
+    assert "part-9.parquet: no column 'image'" in said
     assert server.stats()["requests"] == 0
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(
-    vieval, server, data, tmp_path
-):
+def test_an_unwritable_folder_is_told_first(vieval, server, data, tmp_path):
     (tmp_path / "out").write_text("a file")
-    assert (
-        "cannot write" in vieval(*arguments(data, tmp_path / "out", server), code=1).err
-    )
+    said = vieval(*arguments(data, tmp_path / "out", server), code=1).err
+    assert "cannot write" in said
     assert server.stats()["requests"] == 0
 
 
-def test_a_full_disk_ends_the_run_with_no_half_of_a_shard(
-    vieval, server, data, tmp_path
-):
+def test_a_full_disk_leaves_no_half_shard(vieval, server, data, tmp_path):
     command = arguments(data, tmp_path / "out", server, "--rows-per-shard", "20")
     vieval(*command, "--budget", "50", code=1)
     kept = files_in(tmp_path / "out")
@@ -475,21 +425,13 @@ def test_a_budget_that_no_shard_fits_is_to_be_raised(vieval, server, data, tmp_p
     assert "run the same command again" in vieval(*command, "--budget", "8", code=1).err
 
 
-def test_the_next_shards_are_open_while_one_waits_and_no_more_than_three(
-    data, vieval, tmp_path
-):
+def test_at_most_three_shards_are_open(data, vieval, tmp_path):
     with FakeServer(
         faults=lambda number, body: Fault("hang") if number == 6 else None
     ) as server:
+        path = tmp_path / "out"
         printed = arguments(
-            data,
-            tmp_path / "out",
-            server,
-            *SMALL,
-            "--timeout",
-            "2",
-            "--num-concurrent",
-            "8",
+            data, path, server, *SMALL, *split("--timeout 2 --num-concurrent 8")
         )
         process = start(*printed)
         until(
@@ -501,9 +443,7 @@ def test_the_next_shards_are_open_while_one_waits_and_no_more_than_three(
     assert len(verdicts(tmp_path / "out")) == 120
 
 
-def test_shards_full_of_failures_are_not_written_and_end_the_run(
-    vieval, data, tmp_path
-):
+def test_failing_shards_are_not_written(vieval, data, tmp_path):
     broken = [True]
     with FakeServer(
         faults=lambda number, body: (
@@ -521,9 +461,7 @@ def test_shards_full_of_failures_are_not_written_and_end_the_run(
 
 
 @pytest.mark.parametrize("status", ["parse_failure", "refusal"])
-def test_rows_whose_replies_cannot_be_read_are_failures_too(
-    vieval, data, tmp_path, status
-):
+def test_unreadable_replies_are_failures(vieval, data, tmp_path, status):
     answers = (
         {"faults": lambda number, body: Fault("content_filter")}
         if status == "refusal"
@@ -543,26 +481,17 @@ def test_rows_whose_replies_cannot_be_read_are_failures_too(
 
 
 def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, tmp_path):
-    again = (
-        "shards",
-        tmp_path / "out",
-        "--rejudge",
-        "parse_failure",
-        "--model",
-        "fake",
-        "--base-url",
-    )
+    out = tmp_path / "out"
+    again = (*split(f"shards {out} --rejudge parse_failure --model fake --base-url"),)
     with FakeServer(reply=lambda chat: "I cannot say.") as server:
-        command = arguments(
-            data, tmp_path / "out", server, *SMALL, "--max-failures", "1"
-        )
+        command = arguments(data, out, server, *SMALL, "--max-failures", "1")
         for _ in range(2):
             assert (
                 "vieval: no row could be scored (parse_failure 120) (see the reasons above)"
                 in vieval(*command, code=1).err
             )
         assert "not written" not in vieval(*again, server.base_url).err
-    printed = vieval("shards", tmp_path / "out", "--verify").out
+    printed = vieval("shards", out, "--verify").out
     said = (
         "no row could be scored (parse_failure 120), but the folder is complete: each row has "
         "exactly one verdict"
@@ -570,15 +499,11 @@ def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, tmp_pat
     assert said in printed
     with FakeServer() as server:
         vieval(*again, server.base_url)
-    assert (
-        "complete: each row has exactly one verdict"
-        in vieval("shards", tmp_path / "out", "--verify").out.splitlines()[-1]
-    )
+    shown = vieval("shards", out, "--verify").out.splitlines()[-1]
+    assert "complete: each row has exactly one verdict" in shown
 
 
-def test_a_column_that_is_no_text_is_named_before_anything_is_asked(
-    vieval, server, data, tmp_path
-):
+def test_a_column_that_is_no_text_is_named(vieval, server, data, tmp_path):
     path = data / "part-0.parquet"
     parquet.write_table(
         parquet.read_table(path).append_column("aesthetic", [[0.5] * 40]), path
@@ -594,30 +519,25 @@ def test_a_column_that_is_no_text_is_named_before_anything_is_asked(
     assert server.stats()["requests"] == 0
 
 
-def test_a_key_that_expires_ends_the_run_which_goes_on_with_another(
-    vieval, data, tmp_path, monkeypatch
-):
+def test_an_expired_key_ends_the_run(vieval, data, tmp_path, monkeypatch):
+    out = tmp_path / "out"
     monkeypatch.setenv("OPENAI_API_KEY", "old-key-of-yesterday")
     with FakeServer(api_key="old-key-of-yesterday", latency=0.005) as server:
-        command = arguments(
-            data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4"
-        )
+        command = arguments(data, out, server, *SMALL, "--num-concurrent", "4")
         process = start(*command)
-        until(lambda: len(files_in(tmp_path / "out")) > 2)
+        until(lambda: len(files_in(out)) > 2)
         server.settings = replace(server.settings, api_key="new-key-of-today")
         ended(process, 1)
-        found = verdicts(tmp_path / "out")
+        found = verdicts(out)
         assert {row["status"] for row in found} == {"ok"}
         assert len(found) < 120
         monkeypatch.setenv("OPENAI_API_KEY", "new-key-of-today")
         vieval(*command)
-    assert {row["status"] for row in verdicts(tmp_path / "out")} == {"ok"}
-    assert "key-of" not in (tmp_path / "out" / "plan.json").read_text()
+    assert {row["status"] for row in verdicts(out)} == {"ok"}
+    assert "key-of" not in (out / "plan.json").read_text()
 
 
-def test_a_worker_killed_between_write_and_rename_leaves_no_shard(
-    vieval, data, tmp_path, server
-):
+def test_a_killed_worker_leaves_no_shard(vieval, data, tmp_path, server):
     code = (
         "import os\n"
         "rename, count = os.replace, [0]\n"
@@ -633,48 +553,40 @@ def test_a_worker_killed_between_write_and_rename_leaves_no_shard(
     assert len(files_in(tmp_path / "out")) == 2
     assert list((tmp_path / "out" / "verdicts").glob("*.part"))
     vieval(*command)
-    assert [row["uid"] for row in verdicts(tmp_path / "out")] == [
-        f"u{number}" for number in range(120)
-    ]
+    found = [row["uid"] for row in verdicts(tmp_path / "out")]
+    assert found == [f"u{number}" for number in range(120)]
 
 
 def test_two_drivers_at_once_share_the_work(data, tmp_path):
+    out = tmp_path / "out"
     with FakeServer(latency=0.02) as server:
-        command = arguments(
-            data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4"
-        )
+        command = arguments(data, out, server, *SMALL, "--num-concurrent", "4")
         both = [start(*command), start(*command)]
         for process in both:
             ended(process)
         asked = server.stats()["requests"]
-    assert [row["uid"] for row in verdicts(tmp_path / "out")] == [
-        f"u{number}" for number in range(120)
-    ]
+    found = [row["uid"] for row in verdicts(out)]
+    assert found == [f"u{number}" for number in range(120)]
     # twice at most what both had open at the end
     assert asked <= 2 * (120 + 2 * 3 * 8) + 4
 
 
-def test_verify_says_what_a_folder_lacks_and_what_is_not_its_own(
-    vieval, server, data, tmp_path
-):
+def test_verify_says_what_is_wrong(vieval, server, data, tmp_path):
     out, command = tmp_path / "out", arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command, "--budget", "100", code=1)
     printed = vieval("shards", out, "--verify", code=1)
     assert "shards have no verdicts (first: part-" in printed.err
     vieval(*command)
-    assert (
-        "complete: each row has exactly one verdict; 18 images"
-        in vieval("shards", out, "--verify").out
-    )
+    shown = vieval("shards", out, "--verify").out
+    assert "complete: each row has exactly one verdict; 18 images" in shown
     first, second, *_ = files_in(out)
     (out / "verdicts" / f"{'0' * 24}.parquet").write_bytes(first.read_bytes())
     kept = parquet.read_table(second)
     parquet.write_table(
         pyarrow.concat_tables([kept.slice(1), kept.slice(1, 1)]), second
     )
-    assert (
-        "contains a row more than once" in vieval("shards", out, "--verify", code=1).err
-    )
+    said = vieval("shards", out, "--verify", code=1).err
+    assert "contains a row more than once" in said
     (data / "part-1.parquet").write_bytes((data / "part-0.parquet").read_bytes())
     err = vieval("shards", out, "--verify", code=1).err
     assert (
@@ -696,15 +608,15 @@ def test_verify_finds_an_image_that_is_another(vieval, server, tmp_path):
     }
     parquet.write_table(pyarrow.table(table), folder / "a.parquet")
     vieval(*arguments(folder, tmp_path / "out", server, "--rows-per-shard", "1"))
-    assert (
-        "2 rows have the same uid" in vieval("shards", tmp_path / "out", "--verify").out
-    )
+    shown = vieval("shards", tmp_path / "out", "--verify").out
+    assert "2 rows have the same uid" in shown
     (folder / "1.jpg").write_bytes(picture(9))
     printed = vieval("shards", tmp_path / "out", "--verify", code=1)
     assert "a.parquet: the image of row 1 has changed" in printed.err
 
 
 def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, tmp_path):
+    out = tmp_path / "out"
     broken = [True]
 
     def faults(number, body):
@@ -713,30 +625,26 @@ def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, tmp_path):
         )
 
     with FakeServer(faults=faults) as server:
-        command = arguments(
-            data, tmp_path / "out", server, *SMALL, "--max-failures", "1"
-        )
+        command = arguments(data, out, server, *SMALL, "--max-failures", "1")
         vieval(*command)
-        before = verdicts(tmp_path / "out")
+        before = verdicts(out)
         failed = [row["uid"] for row in before if row["status"] == "api_error"]
         assert failed == ["u7", *(f"u{number}" for number in range(70, 80))]
         broken.clear()
         server.reset_stats()
-        vieval("shards", tmp_path / "out", "--compact")
-        assert len(files_in(tmp_path / "out")) == 1
-        vieval("shards", tmp_path / "out", "--rejudge", "api_error,tool_error")
+        vieval("shards", out, "--compact")
+        assert len(files_in(out)) == 1
+        vieval("shards", out, "--rejudge", "api_error,tool_error")
         assert server.stats()["requests"] <= 2 * len(failed) + 2
-        vieval("shards", tmp_path / "out", "--verify")
-    found = verdicts(tmp_path / "out")
+        vieval("shards", out, "--verify")
+    found = verdicts(out)
     assert {row["status"] for row in found} == {"ok"}
     kept = {row["uid"]: row for row in before if row["uid"] not in failed}
     assert {row["uid"]: row for row in found if row["uid"] not in failed} == kept
     assert len(found) == 120
 
 
-def test_compaction_joins_files_that_are_read_and_resumed_as_they_were(
-    vieval, server, data, tmp_path
-):
+def test_compacted_files_are_read_and_resumed(vieval, server, data, tmp_path):
     out, command = tmp_path / "out", arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command, "--budget", "120", code=1)
     before = verdicts(out)
@@ -750,9 +658,7 @@ def test_compaction_joins_files_that_are_read_and_resumed_as_they_were(
     vieval("shards", out, "--verify")
 
 
-def test_addresses_are_fetched_from_allowed_hosts_and_kept_nowhere(
-    vieval, server, tmp_path
-):
+def test_addresses_are_fetched_from_allowed_hosts(vieval, server, tmp_path):
     fetched = []
 
     def answer(path, body, headers):
@@ -780,9 +686,8 @@ def test_addresses_are_fetched_from_allowed_hosts_and_kept_nowhere(
         assert not list(Path(os.environ["XDG_CACHE_HOME"]).rglob("fetched"))
         command[command.index("--out") + 1] = tmp_path / "private"
         vieval(*command, "--allow-urls", "*", code=1)
-        assert {row["status"] for row in verdicts(tmp_path / "private")} == {
-            "tool_error"
-        }
+        seen = {row["status"] for row in verdicts(tmp_path / "private")}
+        assert seen == {"tool_error"}
         assert len(fetched) == 24
     write_parquet(tmp_path / "bytes", 1, 24)
     vieval(*arguments(tmp_path / "bytes", tmp_path / "same", server, *SMALL))
@@ -795,6 +700,7 @@ def test_addresses_are_fetched_from_allowed_hosts_and_kept_nowhere(
 
 
 def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
+    data = tmp_path / "data"
     given = [
         {
             "uid": f"c{number}",
@@ -805,13 +711,9 @@ def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
         for number in range(10)
     ]
     given[4]["image"] = [picture(8)]
-    (tmp_path / "data").mkdir()
-    parquet.write_table(
-        pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet"
-    )
-    command = arguments(
-        tmp_path / "data", tmp_path / "out", server, "--max-failures", "1"
-    )
+    data.mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(given), data / "a.parquet")
+    command = arguments(data, tmp_path / "out", server, "--max-failures", "1")
     for judge in ("pairwise", "viescore"):
         command[command.index("--out") + 1] = tmp_path / judge
         vieval(*command, "--judge", judge)
@@ -830,31 +732,23 @@ def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
 def test_a_file_of_the_datasets_library(vieval, server, tmp_path):
     datasets = pytest.importorskip("datasets")
     images = [PIL.Image.open(io.BytesIO(picture(number))) for number in range(12)]
-    made = datasets.Dataset.from_dict(
-        {"caption": [f"a thing {n}" for n in range(12)], "image": images}
-    )
+    columns = {"caption": [f"a thing {n}" for n in range(12)], "image": images}
+    made = datasets.Dataset.from_dict(columns)
     made = made.cast_column("image", datasets.Image())
     (tmp_path / "data").mkdir()
     made.to_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
     vieval(*arguments(tmp_path / "data", tmp_path / "out", server))
     found = verdicts(tmp_path / "out")
-    assert [row["uid"] for row in found] == [
-        f"train-00000-of-00001.parquet:{number}" for number in range(12)
-    ]
+    seen = [row["uid"] for row in found]
+    assert seen == [f"train-00000-of-00001.parquet:{number}" for number in range(12)]
     assert {row["status"] for row in found} == {"ok"}
 
 
 def test_a_server_that_is_down_for_good_ends_the_run(vieval, data, tmp_path):
     with FakeServer(latency=0.005) as server:
+        path = tmp_path / "out"
         command = arguments(
-            data,
-            tmp_path / "out",
-            server,
-            *SMALL,
-            "--num-concurrent",
-            "4",
-            "--patience",
-            "1",
+            data, path, server, *SMALL, *split("--num-concurrent 4 --patience 1")
         )
         process = start(*command)
         until(lambda: len(files_in(tmp_path / "out")) > 2)
@@ -867,17 +761,16 @@ def test_a_server_that_is_down_for_good_ends_the_run(vieval, data, tmp_path):
 
 @pytest.mark.parametrize("more", [[], ["--processes", "2"]])
 def test_ctrl_c_ends_a_run_in_order(data, tmp_path, more):
+    out = tmp_path / "out"
     with FakeServer(latency=0.05) as server:
-        command = arguments(
-            data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4", *more
-        )
+        command = arguments(data, out, server, *SMALL, "--num-concurrent", "4", *more)
         process = start(*command)
-        until(lambda: len(files_in(tmp_path / "out")) > 2)
+        until(lambda: len(files_in(out)) > 2)
         process.send_signal(signal.SIGINT)
         ended(process, 130)
-        assert not list((tmp_path / "out" / "under_way").iterdir())
+        assert not list((out / "under_way").iterdir())
         ended(start(*command))
-    assert len(verdicts(tmp_path / "out")) == 120
+    assert len(verdicts(out)) == 120
 
 
 def test_many_rows_are_stored_only_where_the_options_say_so(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from shlex import split
 
 import pytest
 
@@ -24,7 +25,7 @@ FLAGS = ["--rows-per-shard", "10", "--price-input", "1", "--price-output", "4"]
 
 
 @pytest.fixture
-def live(tmp_path, monkeypatch):
+def live(tmp_path, monkeypatch, vieval):
     """The verdicts that calls give, after which nothing is stored; and the options."""
     monkeypatch.setattr(batches, "_POLL", 0.001)
     write_parquet(tmp_path / "data")
@@ -33,19 +34,7 @@ def live(tmp_path, monkeypatch):
         (tmp_path / "o.yaml").write_text(json.dumps({"store": store}))
         monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "o.yaml"))
         with FakeServer() as server:
-            assert (
-                main(
-                    [
-                        *map(
-                            str,
-                            arguments(
-                                tmp_path / "data", tmp_path / "live", server, *FLAGS
-                            ),
-                        )
-                    ]
-                )
-                == 0
-            )
+            vieval(*arguments(tmp_path / "data", tmp_path / "live", server, *FLAGS))
         for file in tmp_path.glob("replies.sqlite*"):
             file.unlink()
         return less_costs(verdicts(tmp_path / "live"))
@@ -56,23 +45,20 @@ def live(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("stored", "more"), [(True, []), (False, []), (True, ["--processes", "2"])]
 )
-def test_batches_over_all_shards_give_the_verdicts_of_calls(
-    live, tmp_path, capsys, stored, more
-):
+def test_batches_give_the_verdicts_of_calls(live, tmp_path, capsys, stored, more):
+    out = tmp_path / "out"
     expected = live(
         {"path": str(tmp_path / "replies.sqlite")} if stored else {"use": False}
     )
     with BatchServer() as service:
-        command = arguments(
-            tmp_path / "data", tmp_path / "out", service, *FLAGS, "--batch", *more
-        )
+        command = arguments(tmp_path / "data", out, service, *FLAGS, "--batch", *more)
         assert main([*map(str, command)]) == 0
         assert len(service.batches) == 1
         assert set(service.paid.values()) == {1}
         assert service.paid.total() == 240
-    assert less_costs(verdicts(tmp_path / "out")) == expected
-    assert [row["calls"] for row in verdicts(tmp_path / "out")] == [2] * 120
-    assert not (tmp_path / "out" / "batches").exists()
+    assert less_costs(verdicts(out)) == expected
+    assert [row["calls"] for row in verdicts(out)] == [2] * 120
+    assert not (out / "batches").exists()
     calls = 240 if stored else 241  # it is asked once more whether schemas are enforced
     if more:
         calls = "24[0-4]"  # each process may show the two pictures of the sight check
@@ -84,9 +70,7 @@ def test_batches_over_all_shards_give_the_verdicts_of_calls(
     assert float(price) == pytest.approx(float(saved), rel=0.02)
 
 
-def test_a_run_that_is_killed_while_it_asks_and_while_it_judges_pays_nothing_twice(
-    live, tmp_path
-):
+def test_a_killed_run_pays_nothing_twice(live, tmp_path, vieval):
     expected = live({"use": False})
     quick = (
         "from vieval_plugin.backends.http import batches; batches._POLL, "
@@ -103,21 +87,16 @@ def test_a_run_that_is_killed_while_it_asks_and_while_it_judges_pays_nothing_twi
             kill_all(running[0])
 
     with BatchServer(on_call=kill) as service:
+        place = tmp_path / "data"
         command = arguments(
-            tmp_path / "data",
-            tmp_path / "out",
-            service,
-            *FLAGS,
-            "--batch",
-            "--processes",
-            "2",
+            place, tmp_path / "out", service, *FLAGS, *split("--batch --processes 2")
         )
         running.append(start(*command, code=quick))
         running[0].wait()
         running.append(start(*command, code=quick))
         until(lambda: files_in(tmp_path / "out") or running[1].poll() is not None)
         kill_all(running[1])
-        assert main([*map(str, command)]) == 0
+        vieval(*command)
         assert set(service.paid.values()) == {1}
         assert service.paid.total() == 240
     assert less_costs(verdicts(tmp_path / "out")) == expected

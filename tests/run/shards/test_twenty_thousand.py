@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
+from shlex import split
 
 import pytest
 
@@ -47,9 +48,7 @@ class Size:
     @property
     def flags(self):
         return (
-            "--judge",
-            "vqascore",
-            "--rows-per-shard",
+            *split("--judge vqascore --rows-per-shard"),
             self.per_shard,
             "--num-concurrent",
             CONCURRENT,
@@ -133,32 +132,22 @@ def workers_of(launcher, mark, drivers):
 @pytest.mark.parametrize(
     ("size", "launcher", "kept"), CASES, indirect=["size"], scope="module"
 )
-def test_nothing_is_lost_and_little_asked_again(
-    size, server, data, undisturbed, tmp_path, launcher, kept
-):
-    (tmp_path / "options.yaml").write_text(
-        f"store: {{use: {str(kept).lower()}, path: replies.sqlite}}\n"
-    )
+def test_nothing_is_lost(size, server, data, undisturbed, tmp_path, launcher, kept):
+    options = tmp_path / "options.yaml"
+    out = tmp_path / "out"
+    options.write_text(f"store: {{use: {str(kept).lower()}, path: replies.sqlite}}\n")
     environment = {
-        "VIEVAL_CONFIG": str(tmp_path / "options.yaml"),
+        "VIEVAL_CONFIG": str(options),
         MARK: tmp_path.name,
         "RAY_USAGE_STATS_ENABLED": "0",
     }
-    commands = drivers_of(
-        launcher, arguments(data, tmp_path / "out", server, *size.flags)
-    )
+    commands = drivers_of(launcher, arguments(data, out, server, *size.flags))
     server.reset_stats()
     for share in (0.25, 0.6):
         drivers = [start(*command, environment=environment) for command in commands]
-        until(
-            lambda share=share: (
-                len(files_in(tmp_path / "out")) >= (share - 0.1) * size.shards
-            )
-        )
+        until(lambda share=share: len(files_in(out)) >= (share - 0.1) * size.shards)
         os.kill(workers_of(launcher, tmp_path.name, drivers)[0], signal.SIGKILL)
-        until(
-            lambda share=share: len(files_in(tmp_path / "out")) >= share * size.shards
-        )
+        until(lambda share=share: len(files_in(out)) >= share * size.shards)
         workers = workers_of(launcher, tmp_path.name, drivers)
         for driver in drivers:
             kill_all(driver)
@@ -169,9 +158,9 @@ def test_nothing_is_lost_and_little_asked_again(
         )
     for driver in [start(*command, environment=environment) for command in commands]:
         ended(driver)
-    found, asked = verdicts(tmp_path / "out"), server.stats()["requests"]
+    found, asked = verdicts(out), server.stats()["requests"]
     assert less_costs(found) == undisturbed
-    assert not list((tmp_path / "out" / "under_way").iterdir())
+    assert not list((out / "under_way").iterdir())
     kills, hellos = 6, 40
     lost = kills * CONCURRENT if kept else kills * 3 * size.per_shard
     assert asked <= len(undisturbed) + lost + hellos
