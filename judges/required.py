@@ -5,6 +5,7 @@ Beside the sub-scores that a model answers with there may be some that text_rend
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from vieval_plugin.judges import text_rendering
@@ -30,6 +31,20 @@ def _sub_scores(verdict: Verdict, pack: Pack, kind: str) -> dict[str, float]:
         names = pack.questions[question_key(pack, step.path[0], kind)].scores
         values |= zip(names, map(to_score, step.scores), strict=False)
     return values
+
+
+def _merged(
+    verdicts: Sequence[Verdict], scores: Mapping[str, float], reasons: Sequence[str]
+) -> Verdict:
+    """The first verdict with the statuses, reasons and steps of all."""
+    lines = [*reasons, *(verdict.rationale for verdict in verdicts)]
+    return replace(
+        verdicts[0],
+        scores=scores,
+        status=worst([verdict.status for verdict in verdicts]),
+        rationale="\n".join(filter(None, lines)),
+        trace=tuple(step for verdict in verdicts for step in verdict.trace),
+    )
 
 
 def apply_requirements(judge: Judge, pack: Pack) -> Judge:
@@ -68,15 +83,7 @@ def apply_requirements(judge: Judge, pack: Pack) -> Judge:
             f"{_MISSED}{name} is {values[name]:.2f}, below the required {minimum:g}"
             for name, minimum in missed.items()
         ]
-        counted = (verdict, *applicable)
-        lines = [*reasons, *(part.rationale for part in counted)]
-        return replace(
-            verdict,
-            scores=scores,
-            status=worst([part.status for part in counted]),
-            rationale="\n".join(filter(None, lines)),
-            trace=tuple(step for part in counted for step in part.trace),
-        )
+        return _merged((verdict, *applicable), scores, reasons)
 
     return program
 

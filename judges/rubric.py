@@ -315,6 +315,19 @@ def _score_ask(
     return ChatRequest(chat, form.reader(scores_asked))
 
 
+def _likelihood_ask(
+    pack: Pack, aspect: str, sample: Sample, continuations: tuple[str, ...]
+) -> Likelihood:
+    question = pack.questions[question_key(pack, aspect, sample.kind)]
+    message = _message(pack, question, sample)
+    return Likelihood(
+        (message,),
+        continuations,
+        (aspect,),
+        "beginning",
+    )
+
+
 def expected_judge(
     rubric: Rubric,
     pack: Pack,
@@ -335,23 +348,9 @@ def expected_judge(
 
     def program(sample: Sample) -> Program:
         aspects = list(rubric.combine)
-        asks: list[Ask] = []
-        for aspect in aspects:
-            question = pack.questions[
-                question_key(
-                    pack,
-                    aspect,
-                    sample.kind,
-                )
-            ]
-            asks.append(
-                Likelihood(
-                    (_message(pack, question, sample),),
-                    continuations,
-                    (aspect,),
-                    "beginning",
-                )
-            )
+        asks: list[Ask] = [
+            _likelihood_ask(pack, aspect, sample, continuations) for aspect in aspects
+        ]
         replies = yield asks
         steps = []
         lowest = {}

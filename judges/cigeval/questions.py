@@ -7,7 +7,7 @@ and its released code where the two differ.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -277,14 +277,15 @@ def program(sample: Sample, setup: Setup, begin: Begin) -> Asking[Verdict]:
         findings += rating_findings
     failed_calls = [step for step in steps if step.status is Status.API_ERROR]
     status = worst([step.status for step in (*final.values(), *failed_calls)])
-    scores = {}
-    if status.usable:
-        lowest = min(min(step.scores) for step in final.values()) / SCALE
-        scores["SC"] = min(max(lowest, 0.0), 1.0)
     return Verdict(
-        scores,
+        {"SC": _lowest_score(final.values())} if status.usable else {},
         status,
         joined_reasons(final),
         (*cut, *steps),
         findings=tuple(findings),
     )
+
+
+def _lowest_score(steps: Iterable[Step]) -> float:
+    lowest = min(min(step.scores) for step in steps) / SCALE
+    return min(max(lowest, 0.0), 1.0)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.contests import REVERSE, Contest
-from vieval_plugin.judges.protocol import Image, Message, outputs
+from vieval_plugin.judges.protocol import Image, Message, Sample, outputs
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
 
@@ -38,6 +38,12 @@ def presentation_order(order: str, number: int) -> tuple[int, ...]:
     """
     numbers = tuple(range(1, number + 1))
     return numbers[::-1] if order == REVERSE else numbers
+
+
+def _medium(candidate: Sample) -> str:
+    first_role, _ = outputs(candidate)[0]
+    prefix = next(filter(first_role.startswith, _MEDIA))
+    return _MEDIA[prefix]
 
 
 def message(contest: Contest, order: str, form: Form, wording: Pack) -> Message:
@@ -78,8 +84,7 @@ def message(contest: Contest, order: str, form: Form, wording: Pack) -> Message:
         # a text must not pass for a picture
         variables[name] = text.replace(_OBJECT, "")
     variables["form"] = form
-    first_role, _ = outputs(conditions)[0]
-    variables["medium"] = _MEDIA[next(filter(first_role.startswith, _MEDIA))]
+    variables["medium"] = _medium(conditions)
     variables["places"] = {role: _marker(role) for role in question.images}
     variables["candidates"] = candidates
     rendered = wording.render(question.template, variables)

@@ -29,7 +29,7 @@ def test_prompts_go_out_and_images_come_back(tmp_path, capsys):
     folder = out / "tie"
     said = capsys.readouterr().out
     assert f"{folder / 'prompts.jsonl'}: 16 prompts" in said
-    assert said.rstrip().endswith(f"vieval score {folder}")
+    assert said.rstrip().endswith(f"run `vieval score {folder}`")
     rows = read_lines(folder / "prompts.jsonl")
     assert {tuple(row["images"]) for row in rows} == {("source",)}
     assert all(

@@ -44,7 +44,7 @@ def test_a_gate_that_cannot_decide_is_refused_first(tmp_path, vieval):
     assert vieval(
         "rank", mine, theirs, *given, "--judge", "histogram", code=1
     ).err.splitlines() == [
-        "vieval: --margin requires one judge, got 2 (sharpness, histogram); pass one"
+        "vieval: --margin requires one judge, got 2 (sharpness, histogram); pass only one"
     ]
     assert not out.exists()
     vieval(

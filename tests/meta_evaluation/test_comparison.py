@@ -371,7 +371,7 @@ def test_judges_without_anything_in_common_are_told_in_one_line():
     nothing = run("nothing", lambda part, model, uid: None)
     found = compared(nothing, run("a", noisy(0.3, 1)), run("b", noisy(0.3, 2)))["SC"]
     assert found.pairs[0].n == 150
-    assert found.systems[-1].undefined == "no sample with a score"
+    assert found.systems[-1].undefined == "no sample has a score"
 
 
 def test_over_benchmarks_each_counts_alike_and_a_judge_of_one_is_not_compared():

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING
 from vieval_plugin.cli import Options, argument, flag
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Iterable, Iterator
+
+    from vieval_plugin.benchmarks.tasks import StateOf, Task
 
 
 class TasksOptions(Options):
@@ -160,9 +162,12 @@ def _tasks(pattern: str) -> list[str]:
         if task.name not in grouped_task_names
     ]
     header = ("task", "parts", "requires", "calls per image", "data")
-    lines = text_table([header, *sorted(rows)])
-    for benchmark, part in dict.fromkeys((t.benchmark, t.part) for t in selected):
+    return [*text_table([header, *sorted(rows)]), *_missing_data(selected, state_of)]
+
+
+def _missing_data(selected: Iterable[Task], state_of: StateOf) -> Iterator[str]:
+    parts = dict.fromkeys((task.benchmark, task.part) for task in selected)
+    for benchmark, part in parts:
         _, reason = state_of(benchmark, part)
         if reason:
-            lines.append(f"{benchmark}/{part}: {reason}")
-    return lines
+            yield f"{benchmark}/{part}: {reason}"

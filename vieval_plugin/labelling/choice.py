@@ -38,10 +38,7 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
     """
     if not judged:
         raise VievalError("no samples to label")
-    by_makers: dict[tuple[str, ...], dict[str, list[int]]] = {}
-    for number, sample in enumerate(judged):
-        by_kind = by_makers.setdefault(_makers(sample), {})
-        by_kind.setdefault(sample.kind, []).append(number)
+    by_makers = _numbers_by_makers(judged)
     sizes = {
         makers: sum(map(len, kinds.values())) for makers, kinds in by_makers.items()
     }
@@ -65,6 +62,17 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
         return *prompt_chances, _chance(seed, "shown", str(identity))
 
     return sorted(chosen_numbers, key=sort_key)
+
+
+def _numbers_by_makers(
+    judged: Sequence[Judged],
+) -> dict[tuple[str, ...], dict[str, list[int]]]:
+    """Numbers of samples by image model, or pair of models, and kind."""
+    by_makers: dict[tuple[str, ...], dict[str, list[int]]] = {}
+    for number, sample in enumerate(judged):
+        by_kind = by_makers.setdefault(_makers(sample), {})
+        by_kind.setdefault(sample.kind, []).append(number)
+    return by_makers
 
 
 def strata(judged: Sequence[Judged]) -> Counter[tuple[str, tuple[str, ...]]]:

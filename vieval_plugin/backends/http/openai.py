@@ -160,9 +160,11 @@ class OpenAIBackend:
         self._batch = batch
         self.batches = Batches(self._server, batch, model) if batch else None
         # what is asked by batches is stored once all is answered, and counted then
-        is_stored = store and not (batch and batch.sends)
+        sends_batches = batch and batch.sends
         self._leases = (
-            Leases(store, server.longest_question) if store and is_stored else None
+            Leases(store, server.longest_question)
+            if store and not sends_batches
+            else None
         )
         self._images = ImageEncoder(max_pixels)
         self._in_flight = SharedTasks()
@@ -179,8 +181,7 @@ class OpenAIBackend:
             self._where,
         )
         self._server.on_failed_try = self._negotiation.release
-        digest = hashlib.sha256(f"{seed} {self._where}".encode()).hexdigest()
-        self._sight_seed = digest[:8]
+        self._sight_seed = _sight_seed(seed, self._where)
         self._ids = TokenIds(model, self._server.post)
 
     async def __aenter__(self) -> OpenAIBackend:
@@ -754,6 +755,10 @@ class OpenAIBackend:
         if self._store and is_probe_conclusive:
             self._store.remember(name, support)
         return support
+
+
+def _sight_seed(seed: int, where: str) -> str:
+    return hashlib.sha256(f"{seed} {where}".encode()).hexdigest()[:8]
 
 
 def message_document(message: Message, url_of: Callable[[Image], Any]) -> JsonObject:

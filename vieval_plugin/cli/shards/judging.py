@@ -185,6 +185,13 @@ def _request(options: ScoreOptions, folder: str) -> ShardRequest:
     )
 
 
+def _next_step(queue: PassQueue) -> str:
+    """The advice on shards that were not written."""
+    if all(job.exceeds_budget for job in queue.not_written):
+        return "raise --budget, or lower --rows-per-shard with another --out"
+    return "run the same command again to resume"
+
+
 def _launch(options: ScoreOptions, started: StartedRun) -> int:
     """Judge what is left, and say what the folder holds then."""
     from vieval_plugin.judges.protocol import FAILED_CALLS
@@ -207,10 +214,7 @@ def _launch(options: ScoreOptions, started: StartedRun) -> int:
     progress = progress_of(open_folder(started.run.folder), started.plan)
     say(*progress.lines(), *filter(None, [started.plan.provenance.calibration_note]))
     if code:
-        next_step = "run the same command again to resume"
-        if all(job.exceeds_budget for job in queue.not_written):
-            next_step = "raise --budget, or lower --rows-per-shard with another --out"
-        tell(f"some shards were not written; {next_step}")
+        tell(f"some shards were not written; {_next_step(queue)}")
     elif hidden := hidden_images(started.plan.files, started.plan.columns.values()):
         tell(*(f"incomplete: {line}" for line in hidden))
         code = 1
