@@ -5,6 +5,7 @@ import gc
 import itertools
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -293,10 +294,13 @@ def server():
 def vieval(capsys):
     """Runs the command `vieval`, which is to end with `code`, any for None; what it printed
     since, as `out` and `err`.
+
+    The first argument is split as a shell would; those after it are passed as they are.
     """
 
-    def run(*arguments, code=0):
-        ended = main([*map(str, arguments)])
+    def run(line, *further, code=0):
+        arguments = [*shlex.split(str(line)), *map(str, further)]
+        ended = main(arguments)
         assert code in (None, ended), (code, ended)
         for argument in arguments if code == 0 else ():
             require_valid(argument)

@@ -17,7 +17,7 @@ def result(judged, verdict, provenance):
 def write_results(folder, rows, name="1_samples_task.jsonl"):
     """Write rows as a samples file of lmms-eval; returns its folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_lines(folder / name, rows)
     return folder
 
 
@@ -25,3 +25,14 @@ def csv_rows(path):
     """The rows of a CSV file, each by column."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def read_lines(path):
+    """The documents of a JSONL file."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def write_lines(path, documents):
+    """Write a JSONL file; returns its path."""
+    path.write_text("".join(f"{json.dumps(document)}\n" for document in documents))
+    return path

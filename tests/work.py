@@ -2,11 +2,16 @@
 
 import asyncio
 import socket
+import subprocess
 import sys
 import time
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import pytest
+
+#: A process of its own, with what it printed as text.
+run_process = partial(subprocess.run, capture_output=True, text=True, check=False)
 
 
 @contextmanager
