@@ -19,7 +19,7 @@ def test_resamples_are_the_same_in_blocks(monkeypatch):
     assert in_blocks.low < in_blocks.value < in_blocks.high
 
 
-def test_the_interval_of_a_mean_of_few_clusters_holds_it_more_often() -> None:
+def test_the_interval_of_a_mean_of_few_clusters_holds_it_more_often():
     held = {6: 0, 20: 0}
     for clusters in held:
         for number in range(200):

@@ -15,10 +15,8 @@ from vieval_plugin.stats.options import StatisticsOptions
 
 OVERALL, QUESTIONS = "explanation_quality_overall", "explanation_quality_questions"
 REPORT = WithAnnotators(("appearance", "intrinsic", "relationship"), "O", 3)
-PLAIN, GRADED = (
-    Rating(("O",), REPORT.dimensions),
-    Rating(("O",), REPORT.dimensions, (OVERALL, QUESTIONS)),
-)
+PLAIN = Rating(("O",), REPORT.dimensions)
+GRADED = Rating(("O",), REPORT.dimensions, (OVERALL, QUESTIONS))
 GRADES = [{OVERALL: 0.8, QUESTIONS: 0.5}, {OVERALL: 0.4}, {}]
 
 
@@ -29,7 +27,7 @@ ROWS = [
 RUN = run_of("m", ROWS, benchmark="t2i_eval_bench", judge="t2i_eval")
 
 
-def test_grades_are_metrics_where_they_are_asked_for() -> None:
+def test_grades_are_metrics_where_they_are_asked_for():
     plain, graded = (metrics.names(REPORT, rating) for rating in (PLAIN, GRADED))
     assert set(graded) - set(plain) == {
         f"{name}_mean_{what}"
@@ -39,7 +37,7 @@ def test_grades_are_metrics_where_they_are_asked_for() -> None:
     assert not any(one != other and one in other for one in graded for other in graded)
 
 
-def test_a_metric_is_the_mean_of_the_samples_that_were_graded() -> None:
+def test_a_metric_is_the_mean_of_the_samples_that_were_graded():
     observed = tuple(map(observe, RUN.records["tig"]))
     summary = summary_of(
         REPORT, observed, GRADED, "b", "t", StatisticsOptions(draws=200)
@@ -51,7 +49,7 @@ def test_a_metric_is_the_mean_of_the_samples_that_were_graded() -> None:
     assert metrics.value(summary, f"{OVERALL}_mean_value") == pytest.approx(0.6)
 
 
-def test_the_report_says_how_good_the_explanations_were() -> None:
+def test_the_report_says_how_good_the_explanations_were():
     made = REPORT.findings(
         "t2i_eval_bench", ("tig",), [RUN], StatisticsOptions(draws=20)
     )

@@ -33,12 +33,8 @@ def record(uid, scores, reasoning, findings=()):
     verdict = Verdict(
         {"SC": min(scores) / 10}, Status.OK, trace=(step,), findings=findings
     )
-    return Record(
-        SampleId("mine", "all", "a", uid),
-        verdict,
-        Provenance("viescore", (), ("SC",)),
-        {},
-    )
+    identity = SampleId("mine", "all", "a", uid)
+    return Record(identity, verdict, Provenance("viescore", (), ("SC",)), {})
 
 
 @pytest.mark.parametrize(

@@ -27,16 +27,11 @@ def contests(label, answers, votes, part="p"):
     """A run on contests with a vote of people and a judge's vote each."""
     records = []
     for number, (said, vote) in enumerate(zip(answers, votes, strict=True)):
-        verdict = Verdict(
-            {},
-            Status.OK if said else Status.REFUSAL,
-            choice=Choice({"forward": said} if said else {}),
-        )
+        choice = Choice({"forward": said} if said else {})
+        verdict = Verdict({}, Status.OK if said else Status.REFUSAL, choice=choice)
         both = tuple(SampleId("b", part, model, str(number)) for model in "xy")
-        identity, source = (
-            SampleId("b", part, "", str(number)),
-            Provenance("mine", (), (), label),
-        )
+        identity = SampleId("b", part, "", str(number))
+        source = Provenance("mine", (), (), label)
         records.append(
             (
                 Record(
@@ -81,12 +76,10 @@ def test_of_rated_images_it_is_what_the_tables_have_by_the_overall_score_if_half
     assert of(first, "one").n == 20
     assert [reference.role for reference in first.references] == ["ceiling", "baseline"]
     third = replace(one, label="third")
-    assert (
-        headlines_of(ByImageModel(), "b", ("tie",), [both, one, third], OPTIONS)[
-            0
-        ].aspect
-        == "SC"
-    )
+    found = headlines_of(ByImageModel(), "b", ("tie",), [both, one, third], OPTIONS)[
+        0
+    ].aspect
+    assert found == "SC"
     ceiling, constant = (reference.estimate for reference in first.references)
     assert ceiling.value < 0.9
     assert constant.value == 0
@@ -169,11 +162,9 @@ def test_of_generators_it_is_the_mean_over_prompts_of_what_each_judge_says():
     [headline] = headlines_of(
         OfGenerators(), "b", ("tig",), [run_of("judge", rows, ("SC", "O"))], OPTIONS
     )
-    assert (headline.aspect, headline.entrants, headline.judge.model) == (
-        "O",
-        "generators",
-        "judge",
-    )
+    assert headline.aspect == "O"
+    assert headline.entrants == "generators"
+    assert headline.judge.model == "judge"
     assert {
         label: estimate.value for label, estimate in estimates_of(headline).items()
     } == pytest.approx({"good": 0.85, "bad": 0.25})

@@ -97,10 +97,8 @@ def test_a_sample_without_every_aspect_is_in_no_correlation():
     )
     with_broken = summarise((*rows, broken))
     assert with_broken.estimates["SC_count"].value == 80
-    assert (
-        with_broken.estimates["SC_paper"].value
-        == summarise(rows).estimates["SC_paper"].value
-    )
+    found = with_broken.estimates["SC_paper"].value
+    assert found == summarise(rows).estimates["SC_paper"].value
     assert with_broken.statuses == {Status.OK: 80, Status.PARSE_FAILURE: 1}
 
 
@@ -108,9 +106,8 @@ def test_policies_fill_what_failed_and_say_nothing_of_what_is_missing():
     ratings = observations(1)[0].ratings
     failed = Observation("A", "f", ratings, {"SC": 0.9}, Status.REFUSAL)
     missing = Observation("A", "m", ratings, {}, Status.MISSING)
-    assert apply_failure_policy(
-        [failed, missing], ASPECTS, StatisticsOptions("drop")
-    ) == [failed, missing]
+    found = apply_failure_policy([failed, missing], ASPECTS, StatisticsOptions("drop"))
+    assert found == [failed, missing]
     worst = apply_failure_policy([failed, missing], ASPECTS, StatisticsOptions("worst"))
     assert worst[0].scores == {"SC": 0.9, "PQ": 0.0, "O": 0.0}
     assert worst[1] == missing
@@ -166,16 +163,13 @@ def test_an_image_model_with_few_samples_or_constant_people_has_no_value_and_is_
 
 
 def test_groups_average_over_tasks_with_an_interval_of_their_own():
-    a, b = (
-        summarise(observations(seed=1), "a"),
-        summarise(observations(seed=2, noise=0.8), "b"),
-    )
+    a = summarise(observations(seed=1), "a")
+    b = summarise(observations(seed=2, noise=0.8), "b")
     group = statistics.combine((a, b))
     found = group.estimates["SC_fisher"]
     parts = [a.estimates["SC_fisher"], b.estimates["SC_fisher"]]
-    assert found.value == pytest.approx(
-        math.tanh(np.mean(np.arctanh([p.value for p in parts])))
-    )
+    expected = pytest.approx(math.tanh(np.mean(np.arctanh([p.value for p in parts]))))
+    assert found.value == expected
     assert found.high - found.low < max(p.high - p.low for p in parts)
     assert group.total == 160
 
@@ -205,10 +199,8 @@ def test_a_judge_of_what_people_did_not_rate_agrees_with_nobody():
     )
     assert found.estimates["SC_count"].value == 80
     assert found.estimates["style_count"].value == 0
-    assert (
-        found.estimates["style_fisher"].reasons[0]
-        == "A: no sample has both ratings and a score"
-    )
+    got = found.estimates["style_fisher"].reasons[0]
+    assert got == "A: no sample has both ratings and a score"
 
 
 def test_human_agreement_of_identical_raters_is_nearly_one():
@@ -222,9 +214,8 @@ def test_human_agreement_of_identical_raters_is_nearly_one():
         )
         for o in observations()
     )
-    assert human_agreement(rows, ("SC",), "b/t", OPTIONS)["SC"][
-        0
-    ].value == pytest.approx(0.9999)
+    found = human_agreement(rows, ("SC",), "b/t", OPTIONS)["SC"][0].value
+    assert found == pytest.approx(0.9999)
 
 
 def test_an_undefined_cell_says_why_beside_it():
@@ -233,17 +224,12 @@ def test_an_undefined_cell_says_why_beside_it():
     for name in ("corrected_all", "corrected_tasks", "table_1", "table_2_3"):
         [row] = [row for row in named[name].rows if row[1] == "mine"]
         assert row[-3:] == (shown[name.partition("_")[0]],) * 3, name
-    assert [row[3:] for row in named["table_6"].rows] == [
-        ("undefined (the judge is constant)",) * 3
-    ]
-    assert (
-        named["table_5_distance"].rows[0][-1]
-        == "undefined (at least two pairs are needed, got 1)"
-    )
-    assert (
-        made.reasons[Key("T6", "t", "A", "mine", "spearman", "SC")]
-        == "the judge is constant"
-    )
+    found = [row[3:] for row in named["table_6"].rows]
+    assert found == [("undefined (the judge is constant)",) * 3]
+    found = named["table_5_distance"].rows[0][-1]
+    assert found == "undefined (at least two pairs are needed, got 1)"
+    found = made.reasons[Key("T6", "t", "A", "mine", "spearman", "SC")]
+    assert found == "the judge is constant"
     assert not any(
         cell == "undefined"
         for table in made.tables
@@ -279,17 +265,15 @@ def test_one_score_is_compared_with_all_that_people_rated():
         judged = [o.scores["SC"] for o in rows if o.image_model == "A"]
         expected = stats.spearmanr(human, judged).statistic
         made, named = tables(run(rows, against_all=True, table="T8"))
-        assert made.cells[
-            Key("T8", "t", "A", "mine", "spearman", aspect)
-        ] == pytest.approx(expected)
+        got = made.cells[Key("T8", "t", "A", "mine", "spearman", aspect)]
+        assert got == pytest.approx(expected)
         assert found[f"{aspect}_count"].value == 80
     assert "table_6" not in named
     assert named["table_8"].title == "Table 8. Spearman by image model"
 
 
-def test_tables_that_the_paper_prints_apart_are_one_and_each_is_known_by_its_own_name(
-    tmp_path,
-):
+def test_tables_printed_apart_are_one(tmp_path):
+    printed = tmp_path / "printed.csv"
     rows = tuple(
         replace(o, scores={"SC": o.scores["SC"] - 0.5}) for o in observations()
     )
@@ -300,10 +284,8 @@ def test_tables_that_the_paper_prints_apart_are_one_and_each_is_known_by_its_own
     header = (
         "table,task,image_model,judge,statistic,aspect,printed,reproducible,why_not"
     )
-    (tmp_path / "printed.csv").write_text("\n".join([header, *lines]) + "\n")
-    comparison = printed_cells.compare_with_printed(
-        tmp_path / "printed.csv", made.cells
-    )
+    printed.write_text("\n".join([header, *lines]) + "\n")
+    comparison = printed_cells.compare_with_printed(printed, made.cells)
     assert (len(comparison.exact), comparison.missing) == (2, [])
 
 

@@ -22,9 +22,7 @@ def runs(simulation, request):
 
 
 @pytest.mark.slow
-def test_equal_judges_are_seldom_called_different_and_levels_a_tenth_apart_nearly_always(
-    simulation, runs
-):
+def test_equal_judges_are_seldom_called_different(simulation, runs):
     boards = [run[simulation.COMPLETE] for run in runs]
     [equal] = simulation.detections(boards, 0.0, simulation.by_own_p)
     assert equal <= len(runs) / 5  # 16 of 200 and what chance may add in 20

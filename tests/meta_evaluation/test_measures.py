@@ -80,9 +80,8 @@ def installed(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("installed")
 def test_a_package_brings_a_measure_in_one_file(tmp_path, capsys):
     # the means are alike, and other prompts reach one half
-    a_verdict_file(
-        aurora=[0.9] * 40 + [0.3] * 40, borealis=[0.55] * 70 + [0.2] * 5 + [0.9] * 5
-    )
+    aurora = [0.9] * 40 + [0.3] * 40
+    a_verdict_file(aurora=aurora, borealis=[0.55] * 70 + [0.2] * 5 + [0.9] * 5)
     command = ["rank", "v.jsonl", "--html", "rank.html", "--tables", "tables"]
     assert main(command) == 0
     printed = capsys.readouterr().out
@@ -110,10 +109,8 @@ def test_a_package_brings_a_measure_in_one_file(tmp_path, capsys):
 
 def test_a_generator_may_be_called_failures(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    a_verdict_file(
-        failures=[*some_scores(80, 0.7), *[Status.NO_IMAGE] * 20],
-        borealis=some_scores(100, 0.5),
-    )
+    failures = [*some_scores(80, 0.7), *[Status.NO_IMAGE] * 20]
+    a_verdict_file(failures=failures, borealis=some_scores(100, 0.5))
     assert main(["rank", "v.jsonl"]) == 0
     assert "but failures fails more often than borealis." in capsys.readouterr().out
 

@@ -33,17 +33,12 @@ JUDGED = Provenance("mine", (), ASPECTS)
 
 
 def record(verdict: Verdict, **more: object) -> Record:
-    given = Record(
-        SampleId("b", "tie", "model", "u1"),
-        verdict,
-        JUDGED,
-        {"SC": (0.0, 0.5)},
-        ("color",),
-    )
+    identity = SampleId("b", "tie", "model", "u1")
+    given = Record(identity, verdict, JUDGED, {"SC": (0.0, 0.5)}, ("color",))
     return replace(given, **more)  # type: ignore[arg-type]
 
 
-def test_group_and_place_are_the_records_and_nothing_is_read_from_a_uid() -> None:
+def test_group_and_place_are_the_records_and_nothing_is_read_from_a_uid():
     verdict = Verdict({"SC": 0.5}, Status.OK)
     placed = observe([record(verdict, group="g", place=(1, 0))])
     assert (placed.group, placed.place, placed.tags) == ("g", (1, 0), ("color",))
@@ -51,7 +46,7 @@ def test_group_and_place_are_the_records_and_nothing_is_read_from_a_uid() -> Non
     assert (alone.group, alone.place) == ("u#i1t0", ())
 
 
-def test_of_several_verdicts_the_mean_counts_and_each_is_kept() -> None:
+def test_of_several_verdicts_the_mean_counts_and_each_is_kept():
     verdicts = [
         Verdict({"SC": 0.25}, Status.OK),
         Verdict({"SC": 0.75}, Status.REPAIRED),
@@ -64,29 +59,22 @@ def test_of_several_verdicts_the_mean_counts_and_each_is_kept() -> None:
 
 
 @pytest.mark.parametrize(("width", "exact"), [(0.0, True), (5e-5, True), (0.02, False)])
-def test_a_score_is_exact_where_its_interval_is_no_wider_than_the_fourth_decimal(
-    width: float, exact: bool
-) -> None:
-    verdict = Verdict(
-        {"SC": 0.5}, Status.OK, bounds={"SC": (0.5 - width / 2, 0.5 + width / 2)}
-    )
+def test_a_narrow_interval_makes_a_score_exact(width, exact):
+    bounds = {"SC": (0.5 - width / 2, 0.5 + width / 2)}
+    verdict = Verdict({"SC": 0.5}, Status.OK, bounds=bounds)
     assert observe([record(verdict)]).exact is exact
 
 
-def test_worst_is_the_lowest_of_the_scale_which_for_a_cosine_is_below_any_that_was_measured() -> (
-    None
-):
+def test_worst_is_the_lowest_of_the_scale_which_for_a_cosine_is_below_any_that_was_measured():
     failed = Observation("model", "1", {}, {}, Status.TOOL_ERROR)
     options = StatisticsOptions("worst")
     for score, lowest in ((0.1, 0.0), (-0.1, -1.0)):
         measured = Observation("model", "2", {}, {"SC": score}, Status.OK)
-        assert apply_failure_policy([failed, measured], ("SC",), options)[0].scores == {
-            "SC": lowest
-        }
+        found = apply_failure_policy([failed, measured], ("SC",), options)[0].scores
+        assert found == {"SC": lowest}
     below = Observation("model", "3", {}, dict.fromkeys(ASPECTS, -0.1), Status.OK)
-    assert apply_failure_policy([failed, below], ASPECTS, options)[
-        0
-    ].scores == dict.fromkeys(ASPECTS, 0.0)
+    found = apply_failure_policy([failed, below], ASPECTS, options)[0].scores
+    assert found == dict.fromkeys(ASPECTS, 0.0)
 
 
 def rated(number: int, status: Status, scores: dict[str, float]) -> Observation:
@@ -96,9 +84,7 @@ def rated(number: int, status: Status, scores: dict[str, float]) -> Observation:
 
 @pytest.mark.parametrize("policy", ["drop", "random", "worst", "as_recorded"])
 @pytest.mark.parametrize("report", REPORTS, ids=lambda report: type(report).__name__)
-def test_what_is_not_applicable_enters_no_statistic_under_any_policy(
-    report, policy
-) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_not_applicable_enters_no_statistic_under_any_policy(report, policy):  # type: ignore[no-untyped-def]
     options = StatisticsOptions(policy, draws=20)
     rng = np.random.default_rng(0)
     rows = tuple(
@@ -127,10 +113,8 @@ def test_what_is_not_applicable_enters_no_statistic_under_any_policy(
     for metric, estimate in without.estimates.items():
         # the resamples are of other instructions where there are more of them, the value and its n
         # are not
-        assert (with_them.estimates[metric].value, with_them.estimates[metric].n) == (
-            estimate.value,
-            estimate.n,
-        )
+        assert with_them.estimates[metric].value == estimate.value
+        assert with_them.estimates[metric].n == estimate.n
     assert (
         (with_them.scored, with_them.exact)
         == (without.scored, without.exact)
@@ -138,13 +122,12 @@ def test_what_is_not_applicable_enters_no_statistic_under_any_policy(
     )
     assert with_them.statuses == {Status.OK: 20, Status.NOT_APPLICABLE: 3}
     assert value(with_them, "status_not_applicable_share") == pytest.approx(3 / 23)
-    assert value(
-        combine((with_them, without)), "status_not_applicable_share"
-    ) == pytest.approx(3 / 43)
+    found = value(combine((with_them, without)), "status_not_applicable_share")
+    assert found == pytest.approx(3 / 43)
 
 
 @pytest.mark.parametrize("policy", ["random", "worst"])
-def test_what_is_filled_is_what_failed_and_nothing_else(policy) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_filled_is_what_failed_and_nothing_else(policy):  # type: ignore[no-untyped-def]
     given = [
         rated(n, status, {"SC": 0.5} if status.usable else {})
         for n, status in enumerate(Status)
@@ -165,7 +148,7 @@ def test_what_is_filled_is_what_failed_and_nothing_else(policy) -> None:  # type
     assert changed == failed | ({Status.NO_IMAGE} if policy == "worst" else set())
 
 
-def test_a_random_draw_is_a_samples_own() -> None:
+def test_a_random_draw_is_a_samples_own():
     failed = [rated(n, Status.REFUSAL, {}) for n in range(50)]
     options = StatisticsOptions("random", seed=1)
     drawn = apply_failure_policy(failed, ("SC",), options)
@@ -175,24 +158,20 @@ def test_a_random_draw_is_a_samples_own() -> None:
 
 
 @pytest.mark.parametrize("policy", ["drop", "random", "worst"])
-def test_a_number_kept_apart_enters_no_statistic_but_as_recorded(policy) -> None:  # type: ignore[no-untyped-def]
-    guessed = Verdict(
-        {"PQ": 0.5}, Status.GUESSED, recorded={"SC": 0.9, "PQ": 0.5, "O": 0.67}
-    )
+def test_a_number_kept_apart_enters_no_statistic_but_as_recorded(policy):  # type: ignore[no-untyped-def]
+    recorded = {"SC": 0.9, "PQ": 0.5, "O": 0.67}
+    guessed = Verdict({"PQ": 0.5}, Status.GUESSED, recorded=recorded)
     plain = Verdict({"PQ": 0.5}, Status.GUESSED)
     apart, none = observe([record(guessed)]), observe([record(plain)])
     assert apart.scores == none.scores == {"PQ": 0.5}
     options = StatisticsOptions(policy)
-    assert [o.scores for o in apply_failure_policy([apart], ASPECTS, options)] == [
-        o.scores for o in apply_failure_policy([none], ASPECTS, options)
-    ]
+    found = [o.scores for o in apply_failure_policy([apart], ASPECTS, options)]
+    assert found == [o.scores for o in apply_failure_policy([none], ASPECTS, options)]
     [told] = apply_failure_policy([apart], ASPECTS, StatisticsOptions("as_recorded"))
     assert told.scores == {"SC": 0.9, "PQ": 0.5, "O": 0.67}
 
 
-def test_as_recorded_takes_the_number_of_a_log_whatever_a_reader_made_of_the_reply() -> (
-    None
-):
+def test_as_recorded_takes_the_number_of_a_log_whatever_a_reader_made_of_the_reply():
     read = Verdict({"SC": 0.8}, Status.REPAIRED, recorded={"SC": 0.2})
     live = Verdict({"SC": 0.4}, Status.OK)
     failed = Verdict({}, Status.API_ERROR)

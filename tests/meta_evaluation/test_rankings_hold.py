@@ -49,14 +49,14 @@ def shares(runs: int) -> tuple[int, int]:
     return int(ordered), int(equal)
 
 
-def test_the_best_of_three_is_found() -> None:
+def test_the_best_of_three_is_found():
     ordered, equal = shares(10)
     assert ordered >= 9
     assert equal >= 8
 
 
 @pytest.mark.extras
-def test_two_of_equal_quality_are_called_equal() -> None:
+def test_two_of_equal_quality_are_called_equal():
     ordered, equal = shares(300)
     print(
         f"the best told from both others in {ordered} of 300, the two equal ones not told apart in "

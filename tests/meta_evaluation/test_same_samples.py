@@ -42,7 +42,7 @@ def table(*runs: Run) -> list[Table]:
     return [one for one in made.tables if one.name == "sc_same_samples"]
 
 
-def test_only_samples_that_all_judges_scored_count() -> None:
+def test_only_samples_that_all_judges_scored_count():
     first = [None if n < 5 else float(v) for n, v in enumerate(RNG.random(40))]
     second = [None if n > 35 else float(v) for n, v in enumerate(RNG.random(40))]
     [made] = table(
@@ -55,9 +55,8 @@ def test_only_samples_that_all_judges_scored_count() -> None:
     for label, scores in (("cigeval", first), ("viescore", second)):
         expected = spearmanr(scores[common], HUMAN[:, common].mean(axis=0)).statistic
         # one image model: the published averaging is the tanh of its correlation
-        assert float(rows[label][1]) == pytest.approx(
-            np.tanh(round(expected, 4)), abs=6e-5
-        )
+        found = float(rows[label][1])
+        assert found == (pytest.approx(np.tanh(round(expected, 4)), abs=6e-5))
     of_raters = [
         spearmanr(
             HUMAN[i, common], np.delete(HUMAN, i, 0)[:, common].mean(axis=0).round(9)
@@ -69,7 +68,7 @@ def test_only_samples_that_all_judges_scored_count() -> None:
     )
 
 
-def test_judges_of_three_aspects_alone_need_no_such_table() -> None:
+def test_judges_of_three_aspects_alone_need_no_such_table():
     both = [run(label, ("SC", "PQ", "O"), [0.5] * 40) for label in ("a", "b")]
     assert table(*both) == []
     assert table(run("cigeval", ("SC",), [0.5] * 40)) == []

@@ -50,9 +50,8 @@ def test_numbers_that_a_log_keeps_apart_count_under_as_recorded_alone(policy, ac
 def test_votes_from_scores_are_those_of_nested_thresholds_over_groups():
     rows = scored()
     found = values(rows, aspects=("O",))
-    first, second = np.array(
-        [[dict(one)["O"] for one in o.contest.scores] for o in rows]
-    ).T
+    listed = [[dict(one)["O"] for one in o.contest.scores] for o in rows]
+    first, second = np.array(listed).T
     human = np.array([CODES[o.contest.votes.vote] for o in rows])
     groups = [o.group for o in rows]
     seed = [OPTIONS.seed, *b"b/t"]
@@ -70,9 +69,8 @@ def test_votes_from_scores_are_those_of_nested_thresholds_over_groups():
             np.where(np.isin(one, (2, 3)), tied, one) if tied else one
             for one in (own, human)
         ]
-        assert found[f"O_accuracy_{scheme}"] == pytest.approx(
-            np.mean(merged[0] == merged[1])
-        )
+        got = found[f"O_accuracy_{scheme}"]
+        assert got == (pytest.approx(np.mean(merged[0] == merged[1])))
         best = thresholds.best_thresholds(first, second, human, scheme)
         bound = mean(
             points(thresholds.vote_of_scores(first, second, *best), human, scheme)
@@ -83,9 +81,8 @@ def test_votes_from_scores_are_those_of_nested_thresholds_over_groups():
 
 def test_the_upper_bound_is_that_of_brute_force():
     rows = scored(14, seed=3)
-    first, second = np.array(
-        [[dict(one)["O"] for one in o.contest.scores] for o in rows]
-    ).T
+    listed = [[dict(one)["O"] for one in o.contest.scores] for o in rows]
+    first, second = np.array(listed).T
     people = [o.contest.votes.vote for o in rows]
 
     def right(tie, good):
@@ -130,10 +127,8 @@ def test_thresholds_never_see_the_votes_they_are_used_on():
 def test_contests_of_one_group_have_no_thresholds_and_say_so():
     rows = [replace(o, group="g") for o in scored(6)]
     found = summarise(rows, aspects=("O",)).estimates
-    assert (
-        found["O_accuracy_four_way_value"].reason
-        == "thresholds require contests from at least two groups"
-    )
+    got = found["O_accuracy_four_way_value"].reason
+    assert got == "thresholds require contests from at least two groups"
     assert not math.isnan(found["O_accuracy_decisive_value"].value)
 
 
@@ -159,14 +154,10 @@ def test_preferences_are_averaged_over_the_orders():
     ]
     found = summarise(rows).estimates
     assert found["votes_accuracy_decisive_value"].value == 0.5
-    assert (
-        found["votes_accuracy_four_way_value"].reason
-        == 'preferences cannot distinguish "both good" from "both bad"'
-    )
-    assert (
-        found["votes_forward_accuracy_decisive_value"].reason
-        == "the judge gives preferences, not votes"
-    )
+    got = found["votes_accuracy_four_way_value"].reason
+    assert got == 'preferences cannot distinguish "both good" from "both bad"'
+    got = found["votes_forward_accuracy_decisive_value"].reason
+    assert got == "the judge gives preferences, not votes"
     assert math.isnan(found["votes_both_orders_accuracy_value"].value)
 
 

@@ -19,13 +19,12 @@ def played(
     wins, ties = np.zeros((models, models)), np.zeros((models, models))
     for _ in range(contests):
         a, b = rng.choice(models, 2, replace=False)
-        chances = np.array(
-            [
-                np.exp(truth[a]),
-                np.exp(truth[b]),
-                tie * np.exp((truth[a] + truth[b]) / 2),
-            ]
-        )
+        rows = [
+            np.exp(truth[a]),
+            np.exp(truth[b]),
+            tie * np.exp((truth[a] + truth[b]) / 2),
+        ]
+        chances = np.array(rows)
         outcome = rng.choice(3, p=chances / chances.sum())
         if outcome == 2:
             ties[a, b] += 1
@@ -36,7 +35,7 @@ def played(
 
 
 @pytest.mark.parametrize("tie", [0.0, 0.7, 3.0])
-def test_expected_points_and_ties_are_the_observed_ones(tie: float) -> None:
+def test_expected_points_and_ties_are_the_observed_ones(tie):
     wins, ties, _ = played(6, 800, tie, seed=1)
     found = strengths(wins, ties)
     power = np.exp(found.log_strengths)
@@ -48,14 +47,14 @@ def test_expected_points_and_ties_are_the_observed_ones(tie: float) -> None:
     assert (contests * draws / chances)[upper].sum() == pytest.approx(ties[upper].sum())
 
 
-def test_many_contests_give_the_strengths_they_were_drawn_from() -> None:
+def test_many_contests_give_the_strengths_they_were_drawn_from():
     wins, ties, truth = played(5, 20_000, 0.7, seed=0)
     found = strengths(wins, ties)
     assert np.abs(found.log_strengths - truth).max() < 0.1
     assert found.tie == pytest.approx(0.7, abs=0.05)
 
 
-def test_a_circle_of_lopsided_wins_is_fitted_from_afar() -> None:
+def test_a_circle_of_lopsided_wins_is_fitted_from_afar():
     wins = np.zeros((4, 4))
     wins[0, 1] = wins[1, 2] = wins[2, 3] = 1000
     wins[3, 0] = 1
@@ -63,7 +62,7 @@ def test_a_circle_of_lopsided_wins_is_fitted_from_afar() -> None:
     assert (np.diff(found) < -6).all()
 
 
-def test_what_never_lost_has_no_finite_strength() -> None:
+def test_what_never_lost_has_no_finite_strength():
     wins = [[0, 3, 0], [0, 0, 1], [0, 0, 0]]
     assert np.isnan(strengths(wins, np.zeros((3, 3))).log_strengths).all()
     one_tie = np.zeros((3, 3))
@@ -71,7 +70,7 @@ def test_what_never_lost_has_no_finite_strength() -> None:
     assert np.isfinite(strengths(wins, one_tie).log_strengths).all()
 
 
-def test_nothing_but_ties_are_equals() -> None:
+def test_nothing_but_ties_are_equals():
     assert strengths(np.zeros((2, 2)), [[0, 2], [2, 0]]).log_strengths.tolist() == [
         0,
         0,
@@ -86,6 +85,6 @@ def test_nothing_but_ties_are_equals() -> None:
         (np.zeros((2, 2)), [[0, 1], [0, 0]]),
     ],
 )
-def test_counts_that_are_none_are_an_error(wins: object, ties: object) -> None:
+def test_counts_that_are_none_are_an_error(wins, ties):
     with pytest.raises(ValueError, match="wins and ties must be"):
         strengths(wins, ties)

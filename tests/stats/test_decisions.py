@@ -2,20 +2,13 @@
 
 import ast
 from pathlib import Path
+from shlex import split
 
 import vieval_plugin
 from vieval_plugin.stats import decisions
 
 ROOT = Path(vieval_plugin.__file__).parent
-ROOMS = (
-    "stats",
-    "meta_evaluation",
-    "report",
-    "audit",
-    "card",
-    "leaderboard",
-    "results",
-)
+ROOMS = tuple(split("stats meta_evaluation report audit card leaderboard results"))
 #: Constants between these are probabilities, shares or differences; smaller ones are rounding.
 SMALLEST, LARGEST = 1e-3, 1.0
 #: Those that decide nothing, with what they are.

@@ -84,9 +84,7 @@ def test_the_smallest_difference_is_found_four_times_of_five():
 @pytest.mark.parametrize(
     "noise", [0.05, *(pytest.param(noise, marks=MANY) for noise in (0, 0.4))]
 )
-def test_changed_answers_are_found_four_times_of_five_at_the_difference_that_can_be_found(
-    noise,
-):
+def test_changed_answers_are_found_four_times_of_five(noise):
     found, claimed = power(noise, items=100, runs=100, seed=0)
     assert 0.7 <= found <= 0.95  # of 100 runs four in a hundred is a standard error
     assert (

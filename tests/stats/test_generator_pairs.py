@@ -23,7 +23,7 @@ from vieval_plugin.stats.generator_pairs import (
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.02, 0.1])
-def test_p_is_that_of_random_signs(shift: float) -> None:
+def test_p_is_that_of_random_signs(shift):
     rng = np.random.default_rng(3)
     differences = rng.choice([-0.5, 0.0, 0.1, 0.7], 160) - 0.05 + shift
     flipped = rng.choice([-1.0, 1.0], (40_000, 160)) @ differences
@@ -33,15 +33,13 @@ def test_p_is_that_of_random_signs(shift: float) -> None:
     assert sign_flip_p(differences) == pytest.approx(expected, abs=0.01)
 
 
-def test_soft_agreement_forgives_what_nobody_can_tell_and_hard_does_not() -> None:
+def test_soft_agreement_forgives_what_nobody_can_tell_and_hard_does_not():
     rng = np.random.default_rng(0)
     level = rng.normal(0, 1, 100)
     level -= level.mean() - 1e-3
     clear = np.full(100, 0.5)
-    same, opposite = (
-        pair_agreement(0, 1, clear, clear),
-        pair_agreement(0, 1, clear, -clear),
-    )
+    same = pair_agreement(0, 1, clear, clear)
+    opposite = pair_agreement(0, 1, clear, -clear)
     unsure = pair_agreement(0, 1, level, -level)
     assert (same.hard, opposite.hard, unsure.hard) == (1, 0, 0)
     assert (round(same.soft, 6), round(opposite.soft, 6)) == (1, 0)
@@ -49,25 +47,21 @@ def test_soft_agreement_forgives_what_nobody_can_tell_and_hard_does_not() -> Non
     assert pair_agreement(0, 1, [0.0, 0.0], clear).hard == 0.5
 
 
-def test_too_few_generators_or_pairs_have_no_value_and_say_why() -> None:
+def test_too_few_generators_or_pairs_have_no_value_and_say_why():
     three = [
         PairAgreement(i, j, 1.0, 1.0) for i, j in itertools.combinations(range(3), 2)
     ]
     hard, soft = accuracy_over_pairs([(3, three)], 50, 0)
     assert math.isnan(hard.value)
     assert soft.reason == "needs 4 generators, got 3"
-    assert (
-        accuracy_over_pairs([(3, three)] * 3, 50, 0)[0].reason
-        == "needs 10 pairs, got 9"
-    )
-    assert (
-        accuracy_over_pairs([(5, [])], 50, 0)[0].reason
-        == "no sample has scores of two generators"
-    )
+    found = accuracy_over_pairs([(3, three)] * 3, 50, 0)[0].reason
+    assert found == "needs 10 pairs, got 9"
+    found = accuracy_over_pairs([(5, [])], 50, 0)[0].reason
+    assert found == "no sample has scores of two generators"
     assert accuracy_over_pairs([(3, three)] * 4, 50, 0)[0].value == 1
 
 
-def test_the_interval_is_that_of_generators_and_not_of_pairs() -> None:
+def test_the_interval_is_that_of_generators_and_not_of_pairs():
     """One of ten generators is misjudged against all others: its pairs come and go together."""
     pairs = [
         PairAgreement(i, j, float(i > 0), float(i > 0))

@@ -34,9 +34,8 @@ def test_several_contests_of_a_prompt_are_one():
     four_times = MeanOfDifferences.from_differences(
         np.repeat(points, 4), np.repeat(range(40), 4).tolist(), 0.5
     )
-    assert (four_times.value, four_times.error, four_times.n) == pytest.approx(
-        (once.value, once.error, once.n)
-    )
+    found = (four_times.value, four_times.error, four_times.n)
+    assert found == (pytest.approx((once.value, once.error, once.n)))
 
 
 @pytest.mark.parametrize(("margin", "fall"), [(0.05, 1.0), (0.02, 0.5), (0.3, 1.0)])
@@ -61,6 +60,5 @@ def test_the_number_that_would_tell_does_so_four_times_of_five():
 
 
 def test_rates_of_failures_are_tested_by_mcnemar():
-    assert more_failures_p(9, 2) == pytest.approx(
-        stats.binomtest(9, 11, alternative="greater").pvalue
-    )
+    expected = pytest.approx(stats.binomtest(9, 11, alternative="greater").pvalue)
+    assert more_failures_p(9, 2) == expected

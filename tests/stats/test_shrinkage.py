@@ -60,9 +60,8 @@ def test_a_common_gap_changes_no_order_and_sure_labels_are_kept():
     )
     assert order_values(judged, many) == pytest.approx(people - people.mean(), abs=0.02)
     lower = labels([score - 0.2 for score in scores], scores)
-    assert (
-        np.argsort(order_values(judged, lower)).tolist() == np.argsort(judged).tolist()
-    )
+    found = np.argsort(order_values(judged, lower)).tolist()
+    assert found == np.argsort(judged).tolist()
 
 
 @pytest.mark.parametrize("sizes", [(0, 0, 0), (1, 1, 1), (9, 1, 0)])

@@ -55,9 +55,7 @@ def test_calibration_is_its_definition(rows, size):
 
 @pytest.mark.parametrize("bits", [6, 16])
 @pytest.mark.parametrize("decimals", [1, 2, 15])
-def test_calibration_of_items_of_some_quality_is_its_definition(
-    monkeypatch, bits, decimals
-):
+def test_calibration_of_some_quality_is_its_definition(monkeypatch, bits, decimals):
     monkeypatch.setattr(pairwise, "_BIN_BITS", bits)
     monkeypatch.setattr(pairwise, "_PAIRS_HELD", 100)
     rng = np.random.default_rng(bits)
@@ -102,10 +100,8 @@ def test_tying_all_is_best_where_humans_tie_all():
 
 
 def test_differences_of_very_different_size():
-    metric, human = (
-        np.array([0.0, 5e-324, 1e-300, 1.0, 1e300]),
-        np.array([1.0, 1.0, 1.0, 1.0, 2.0]),
-    )
+    metric = np.array([0.0, 5e-324, 1e-300, 1.0, 1e300])
+    human = np.array([1.0, 1.0, 1.0, 1.0, 2.0])
     assert pairwise.calibrated(metric, human) == (1.0, 1.0)
 
 

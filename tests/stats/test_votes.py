@@ -67,9 +67,8 @@ def naive_accuracy(own, human, scheme):
 @given(contests, st.sampled_from(["four_way", "three_way", "decisive", "paper"]))
 def test_accuracy_is_its_definition(rows, scheme):
     own, human = zip(*rows, strict=True) if rows else ((), ())
-    assert mean(points(own, human, scheme)) == pytest.approx(
-        naive_accuracy(own, human, scheme), nan_ok=True
-    )
+    found = mean(points(own, human, scheme))
+    assert found == (pytest.approx(naive_accuracy(own, human, scheme), nan_ok=True))
 
 
 def test_no_answer_is_wrong_and_never_dropped():
@@ -150,29 +149,22 @@ def test_best_thresholds_are_those_of_brute_force(rows, scheme):
 
 def test_the_choice_among_equals_is_stated():
     # ties 0.1, 0.3 apart, a win 0.2 apart: 0.1 is as good as 0.3
-    assert (
-        best_thresholds(
-            [0, 0, 0], [0.1, 0.3, 0.2], [BOTH_BAD, BOTH_BAD, SECOND], "three_way"
-        ).tie
-        == 0.1
-    )
+    found = best_thresholds(
+        [0, 0, 0], [0.1, 0.3, 0.2], [BOTH_BAD, BOTH_BAD, SECOND], "three_way"
+    ).tie
+    assert found == 0.1
     # without a tie nothing says what is good
-    assert best_thresholds([0, 1], [1, 0], [SECOND, FIRST]) == Thresholds(
-        0.0, -math.inf
-    )
-    assert best_thresholds([1, 1], [1, 1], [BOTH_BAD, BOTH_BAD]) == Thresholds(
-        0.0, math.inf
-    )
-    assert best_thresholds(
-        [1, 2, 3], [1, 2, 3], [BOTH_BAD, BOTH_GOOD, BOTH_GOOD]
-    ) == Thresholds(0.0, 2.0)
+    found = best_thresholds([0, 1], [1, 0], [SECOND, FIRST])
+    assert found == (Thresholds(0.0, -math.inf))
+    found = best_thresholds([1, 1], [1, 1], [BOTH_BAD, BOTH_BAD])
+    assert found == (Thresholds(0.0, math.inf))
+    found = best_thresholds([1, 2, 3], [1, 2, 3], [BOTH_BAD, BOTH_GOOD, BOTH_GOOD])
+    assert found == Thresholds(0.0, 2.0)
     # bad, good, bad, good: 2 and 4 are equally right, and so the smaller
-    assert (
-        best_thresholds(
-            [1, 2, 3, 4], [1, 2, 3, 4], [BOTH_BAD, BOTH_GOOD, BOTH_BAD, BOTH_GOOD]
-        ).good
-        == 2.0
-    )
+    found = best_thresholds(
+        [1, 2, 3, 4], [1, 2, 3, 4], [BOTH_BAD, BOTH_GOOD, BOTH_BAD, BOTH_GOOD]
+    ).good
+    assert found == 2.0
     with pytest.raises(ValueError, match="one human vote"):
         best_thresholds([1], [2], [])
 
@@ -286,12 +278,10 @@ def test_people_who_only_say_tie_are_counted_in_three_way():
     assert points([TIE, BOTH_BAD, FIRST], [TIE] * 3, "three_way").tolist() == [1, 1, 0]
     for scheme in ("four_way", "decisive", "paper"):
         assert np.isnan(points([TIE], [TIE], scheme)).all()
-    assert best_thresholds(
-        [0, 0], [0.1, 0.4], [TIE, SECOND], "three_way"
-    ) == Thresholds(0.1, -math.inf)
-    assert best_thresholds([0, 0], [0.1, 0.4], [TIE, SECOND]) == Thresholds(
-        0.0, -math.inf
-    )
+    found = best_thresholds([0, 0], [0.1, 0.4], [TIE, SECOND], "three_way")
+    assert found == Thresholds(0.1, -math.inf)
+    found = best_thresholds([0, 0], [0.1, 0.4], [TIE, SECOND])
+    assert found == (Thresholds(0.0, -math.inf))
 
 
 def test_in_three_way_both_ties_are_the_same_answer():
@@ -320,9 +310,8 @@ def test_ceiling_is_pooled_over_pairs_of_annotators(annotations):
         for contest in range(4)
         if annotator[contest] != NONE
     ]
-    assert mean(annotator_points(judge, annotations)) == pytest.approx(
-        np.mean(own) if own else NAN, nan_ok=True
-    )
+    got = mean(annotator_points(judge, annotations))
+    assert got == (pytest.approx(np.mean(own) if own else NAN, nan_ok=True))
 
 
 def test_one_annotator_has_no_ceiling():
@@ -336,9 +325,8 @@ def test_the_interval_of_a_share_equals_repeating_the_contests():
     groups = [f"g{number}" for number in rng.integers(0, 15, 60)]
     found = share(right, groups, resamples=80, seed=6)
     counts = bootstrap.cluster_counts(groups, 80, 6)
-    assert (found.low, found.high) == pytest.approx(
-        bootstrap.interval(resampled_mean(right, counts))
-    )
+    got = (found.low, found.high)
+    assert got == (pytest.approx(bootstrap.interval(resampled_mean(right, counts))))
     assert (found.value, found.n) == (pytest.approx(np.nanmean(right)), 59)
     pooled = share(np.stack([right, 1 - right]), groups, resamples=80, seed=6)
     assert (pooled.value, pooled.low, pooled.high, pooled.n) == (0.5, 0.5, 0.5, 118)
