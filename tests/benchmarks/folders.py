@@ -1,12 +1,12 @@
 """Benchmarks of one's own, each a folder."""
 
 import csv
-import json
 
 import PIL.Image
 import pytest
 import yaml
 
+from tests.stored_results import write_lines
 from vieval_plugin.benchmarks import in_folder
 
 SIGNS = {
@@ -94,9 +94,7 @@ def write(tmp_path):
         (path / in_folder.FILE).write_text(yaml.safe_dump(document, sort_keys=False))
         table = path / description["table"]
         if document.get("table", "").endswith(".jsonl"):
-            (path / document["table"]).write_text(
-                "".join(f"{json.dumps(row)}\n" for row in rows)
-            )
+            write_lines(path / document["table"], rows)
         else:
             with table.open("w", newline="") as file:
                 writer = csv.DictWriter(

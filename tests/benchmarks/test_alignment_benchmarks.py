@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from shlex import split
 
 import numpy as np
 import pytest
@@ -20,15 +21,9 @@ from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.text.errors import VievalError
 
 NAMES = (
-    *(
-        "winoground",
-        "eqben_mini",
-        "genai_bench_t2i",
-        "tifa160",
-        "seetrue",
-        "pickapic",
-        "flickr8k",
-        "t2vscore",
+    *split(
+        "winoground eqben_mini genai_bench_t2i tifa160 seetrue pickapic flickr8k "
+        "t2vscore"
     ),
     *("stanfordt23d", "t2i_eval_bench"),
 )
@@ -80,10 +75,8 @@ def test_an_example_of_winoground_is_every_image_with_every_caption(root):
     assert (
         found[0].texts["prompt"] == found[2].texts["prompt"] == 'a "cup" {on} a table'
     )
-    assert (
-        found[1].images["output"].source
-        == root / "winoground" / "images" / "ex_7_img_0.png"
-    )
+    got = found[1].images["output"].source
+    assert got == root / "winoground" / "images" / "ex_7_img_0.png"
     assert found[0].tags == ("Object", "Noun", "1 Main Pred")
     assert [(s.group, s.place) for s in found] == [
         ("7", (0, 0)),
@@ -148,10 +141,8 @@ def test_genai_bench_has_raters_of_each_image_model_and_skills(root):
         ("DALLE_3", (5.0, 5.0, 4.0)),
         ("SDXL_Base", (1.0, 2.0, 3.0)),
     ]
-    assert (
-        found[0].images["output"].source
-        == root / "genai_bench_t2i" / "527" / "DALLE_3" / "00001.jpeg"
-    )
+    got = found[0].images["output"].source
+    assert got == root / "genai_bench_t2i" / "527" / "DALLE_3" / "00001.jpeg"
     assert found[0].tags == ("counting", "advanced")
 
 
@@ -190,9 +181,7 @@ def test_seetrue_is_split_by_source_and_its_uids_begin_with_the_text(root):
     assert {s.group for s in found} == {"0"}
 
 
-def test_videos_are_four_frames_and_objects_nine_views_unless_a_file_says_otherwise(
-    root,
-):
+def test_videos_are_four_frames_and_objects_nine_views(root):
     video, thing = samples(root, "t2vscore")[0], samples(root, "stanfordt23d")[0]
     frames = root / "t2vscore" / "frames4" / "gen2" / "0"
     assert [image.source for image in video.images.values()] == [
@@ -201,10 +190,8 @@ def test_videos_are_four_frames_and_objects_nine_views_unless_a_file_says_otherw
     ]
     assert list(video.images) == ["frame_0", "frame_1", "frame_2", "frame_3", "output"]
     assert list(thing.images) == [*(f"view_{k}" for k in range(9)), "output"]
-    assert (
-        thing.images["view_8"].source
-        == root / "stanfordt23d" / "views" / "shap-e" / "12" / "8.png"
-    )
+    found = thing.images["view_8"].source
+    assert found == root / "stanfordt23d" / "views" / "shap-e" / "12" / "8.png"
     (root / "t2vscore" / "frames.json").write_text('{"count": 1}')
     prepare("stanfordt23d", root, count=2)
     assert list(samples(root, "t2vscore")[0].images) == ["frame_0", "output"]
@@ -238,9 +225,7 @@ def test_every_sample_is_of_text_guided_generation_and_of_a_group(root, benchmar
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_a_benchmark_says_where_it_comes_from_and_whether_it_may_train_a_model(
-    benchmark,
-):
+def test_a_benchmark_says_whether_it_may_train_a_model(benchmark):
     described = BENCHMARKS[benchmark]
     assert described.source
     assert described.licence
@@ -263,9 +248,7 @@ def test_without_images_preparing_makes_and_misses_none(root):
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_absent_images_are_counted_with_what_to_do_and_drawn_ones_are_enough(
-    root, benchmark
-):
+def test_absent_images_are_counted_with_what_to_do(root, benchmark):
     lacking = missing(root, benchmark)
     assert lacking
     assert all(
@@ -298,9 +281,7 @@ def test_an_absent_folder_is_one_line_that_says_what_goes_there(tmp_path, benchm
 
 
 @pytest.mark.parametrize(*table("malformed_alignment_files.jsonl"))
-def test_a_malformed_file_is_one_line_that_names_file_and_row(
-    root, name, text, message
-):
+def test_a_malformed_file_is_located(root, name, text, message):
     (root / name).write_text(text)
     benchmark = Path(name).parts[0]
     line = refusal(samples, root, benchmark)
@@ -310,11 +291,10 @@ def test_a_malformed_file_is_one_line_that_names_file_and_row(
 
 
 def test_wrong_requests_are_told(root):
-    with pytest.raises(
-        VievalError,
-        match="unknown part 'all' of seetrue; known parts: drawbench, editbench, coco_t2i",
-    ):
-        BENCHMARKS["seetrue"].load(root, "all")
+    assert (
+        "unknown part 'all' of seetrue; known parts: drawbench, editbench, coco_t2i"
+        in refusal(BENCHMARKS["seetrue"].load, root, "all")
+    )
     with pytest.raises(VievalError, match="unknown part 'all' of seetrue"):
         prepare("seetrue", root, parts=["all"])
     with pytest.raises(VievalError, match="tifa160 has one image per sample"):
@@ -343,12 +323,9 @@ def test_wrong_requests_are_told(root):
         ("stanfordt23d", "all", dict.fromkeys(("shap-e", "mvdream"), 60), {3: 360}),
     ],
 )
-def test_the_authors_files_give_the_published_numbers_of_samples(
-    shared_data, tmp_path, benchmark, part, models, ratings
-):
-    (tmp_path / benchmark).symlink_to(
-        shared_data / "t2v_metrics", target_is_directory=True
-    )
+def test_published_counts(shared_data, tmp_path, benchmark, part, models, ratings):
+    path = shared_data / "t2v_metrics"
+    (tmp_path / benchmark).symlink_to(path, target_is_directory=True)
     found = BENCHMARKS[benchmark].load(tmp_path, part)
     assert len(found) == len({s.id for s in found}) == BENCHMARKS[benchmark].parts[part]
     assert Counter(len(s.ratings["SC"]) for s in found) == ratings
@@ -357,9 +334,8 @@ def test_the_authors_files_give_the_published_numbers_of_samples(
 
 
 def test_tifa160s_ratings_are_those_of_its_own_image(shared_data, tmp_path):
-    (tmp_path / "tifa160").symlink_to(
-        shared_data / "t2v_metrics", target_is_directory=True
-    )
+    path = shared_data / "t2v_metrics"
+    (tmp_path / "tifa160").symlink_to(path, target_is_directory=True)
     by_id = {(s.id.uid, s.id.image_model): s for s in samples(tmp_path, "tifa160")}
     sample = by_id["partiprompt_366", "mini_dalle"]
     assert sample.ratings["SC"][:3] == (3.0, 5.0, 5.0)

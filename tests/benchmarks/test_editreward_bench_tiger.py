@@ -49,10 +49,8 @@ def test_all_rankings_of_four_against_all_are_right_where_every_pair_is():
     assert len(every) == 75
     observations, whole, decided, pairs = [], [], [], []
     for number, (people, judge) in enumerate(product(every, every)):
-        votes, own = (
-            Votes(RANKING, written(people)),
-            dict.fromkeys(("forward", "reverse"), written(judge)),
-        )
+        votes = Votes(RANKING, written(people))
+        own = dict.fromkeys(("forward", "reverse"), written(judge))
         contested = ContestObservation(tuple("wxyz"), votes, own)
         observations.append(
             Observation("", f"{number:04}", {}, {}, Status.OK, contest=contested)
@@ -68,17 +66,14 @@ def test_all_rankings_of_four_against_all_are_right_where_every_pair_is():
     found = summary_of(
         BENCHMARK.report, tuple(observations), Rating(()), "b", "all", OPTIONS
     ).estimates
-    assert found["votes_all_pairs_accuracy_three_way_value"].value == pytest.approx(
-        sum(whole) / len(whole)
-    )
+    got = found["votes_all_pairs_accuracy_three_way_value"].value
+    assert got == (pytest.approx(sum(whole) / len(whole)))
     assert sum(whole) == 75
-    assert found["votes_all_pairs_accuracy_decisive_value"].value == pytest.approx(
-        sum(decided) / len(decided)
-    )
+    got = found["votes_all_pairs_accuracy_decisive_value"].value
+    assert got == (pytest.approx(sum(decided) / len(decided)))
     assert found["votes_all_pairs_accuracy_decisive_value"].n == len(decided) == 75 * 74
-    assert found["votes_accuracy_three_way_value"].value == pytest.approx(
-        sum(pairs) / len(pairs)
-    )
+    got = found["votes_accuracy_three_way_value"].value
+    assert got == (pytest.approx(sum(pairs) / len(pairs)))
 
 
 @pytest.mark.parametrize("number", [2, 3, 4])
@@ -90,9 +85,8 @@ def test_each_ranking_comes_back_from_its_pairs(number):
             for one, other in combinations(letters, 2)
         ]
         again = tiger._ranking(letters, pairs)
-        assert [
-            place == min(ranks(again, number)) for place in ranks(again, number)
-        ] == [p == 0 for p in places]
+        found = [place == min(ranks(again, number)) for place in ranks(again, number)]
+        assert found == [p == 0 for p in places]
         assert ranks(again, number) == ranks(written(places), number)
 
 
@@ -163,12 +157,10 @@ def test_preparing_makes_groups_of_the_hubs_pairs(tmp_path, hub):
         ("4-8", "3>1=2>4"),
     ]
     four = contests[-1]
-    assert [sample.id.image_model for sample in four.candidates] == [
-        f"model {letter}" for letter in "ABCD"
-    ]
-    assert [s.images["output"].source.read_bytes() for s in four.candidates] == [
-        stored(c)["bytes"] for c in COLOURS.values()
-    ]
+    found = [sample.id.image_model for sample in four.candidates]
+    assert found == [f"model {letter}" for letter in "ABCD"]
+    found = [s.images["output"].source.read_bytes() for s in four.candidates]
+    assert found == [stored(c)["bytes"] for c in COLOURS.values()]
     assert {sample.texts["instruction"] for sample in four.candidates} == {"edit 8"}
     assert (
         missing_inputs_reason(viescore.SPEC, four)
@@ -208,9 +200,7 @@ def test_pairs_that_no_ranking_fits_are_a_contest_without_a_vote(tmp_path, hub):
         ),
     ],
 )
-def test_rows_of_another_form_are_one_line_and_nothing_is_written(
-    tmp_path, hub, rows, said
-):
+def test_rows_of_another_form_are_one_line(tmp_path, hub, rows, said):
     hub += rows
     report = prepare(tmp_path)
     assert not report.complete
@@ -231,9 +221,7 @@ def candidate(model):
 
 
 @pytest.mark.parametrize("vote", ["2>1", "A>B>C"])
-def test_a_vote_that_ranks_no_three_candidates_is_told_with_file_and_line(
-    tmp_path, vote
-):
+def test_a_vote_on_other_candidates_is_located(tmp_path, vote):
     path = tmp_path / "editreward_bench_tiger" / "all" / "contests.jsonl"
     path.parent.mkdir(parents=True)
     good = {
@@ -241,9 +229,8 @@ def test_a_vote_that_ranks_no_three_candidates_is_told_with_file_and_line(
         "candidates": [candidate(model) for model in "xyz"],
         "vote": "2>1=3",
     }
-    path.write_text(
-        f"{json.dumps(good)}\n{json.dumps({**good, 'id': 'b', 'vote': vote})}\n"
-    )
+    text = f"{json.dumps(good)}\n{json.dumps({**good, 'id': 'b', 'vote': vote})}\n"
+    path.write_text(text)
     line = refusal(BENCHMARK.load, tmp_path, "all")
     assert line.startswith(f"{path}: line 2")
     assert f"a vote must rank 3 candidates, such as 2>1=3, got '{vote}'" in line

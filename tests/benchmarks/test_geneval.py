@@ -9,6 +9,7 @@ import pytest
 
 from tests.local_site import answering
 from tests.refusals import refusal
+from tests.stored_results import read_lines
 from vieval_plugin.benchmarks import geneval, registry
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.cli import main
@@ -192,30 +193,23 @@ def test_a_line_that_a_break_cut_off_is_left_out(tmp_path):
 
 
 def test_what_is_wrong_with_a_file_is_told_in_one_line(tmp_path):
-    assert "no such file; put evaluation_metadata.jsonl" in refusal(
-        BENCHMARK.load, tmp_path, "counting"
-    )
+    line = refusal(BENCHMARK.load, tmp_path, "counting")
+    assert "no such file; put evaluation_metadata.jsonl" in line
     folder = write(tmp_path, [(9, 0, answer())])
-    assert "no prompt 9 in evaluation_metadata.jsonl" in refusal(
-        BENCHMARK.load, tmp_path, "counting"
-    )
+    line = refusal(BENCHMARK.load, tmp_path, "counting")
+    assert "no prompt 9 in evaluation_metadata.jsonl" in line
     (folder / "annotations_clip.csv").unlink()
-    assert "annotations_clip.csv: no such file" in refusal(
-        BENCHMARK.load, tmp_path, "counting"
-    )
+    line = refusal(BENCHMARK.load, tmp_path, "counting")
+    assert "annotations_clip.csv: no such file" in line
     write(tmp_path, prompts=[{**PROMPTS[0], "include": [{"class": ""}]}])
-    assert "line 1: `objects` must use the format of GenEval" in refusal(
-        GENERATED.load, tmp_path, "counting"
-    )
+    line = refusal(GENERATED.load, tmp_path, "counting")
+    assert "line 1: `objects` must use the format of GenEval" in line
     write(tmp_path, prompts=[{**PROMPTS[0], "tag": "colours"}])
-    assert "unknown part 'colours' of geneval" in refusal(
-        GENERATED.load, tmp_path, "counting"
-    )
+    line = refusal(GENERATED.load, tmp_path, "counting")
+    assert "unknown part 'colours' of geneval" in line
 
 
-def test_prompts_are_fetched_once_and_only_with_their_digest(
-    tmp_path, monkeypatch, shared_data
-):
+def test_prompts_are_fetched_once(tmp_path, monkeypatch, shared_data):
     body = (shared_data / "geneval" / geneval.PROMPTS).read_bytes()
     bodies = [b"{}\n", body]
     with answering(lambda *_: (200, {}, bodies.pop(0))) as host:
@@ -235,24 +229,18 @@ def test_prompts_are_fetched_once_and_only_with_their_digest(
     assert "annotations_clip.csv: no such file" in checked.lines[0]
 
 
-def test_exported_prompts_have_the_objects_that_the_judge_reads(
-    tmp_path, monkeypatch, capsys
-):
+def test_exported_prompts_have_objects(tmp_path, monkeypatch, capsys):
     write(tmp_path)
     monkeypatch.setenv("VIEVAL_DATA", str(tmp_path))
     assert main(["prompts", "export", "geneval", "--out", str(tmp_path / "all")]) == 0
     assert "3 prompts" in capsys.readouterr().out
-    rows = [
-        json.loads(line)
-        for line in (tmp_path / "all" / "prompts.jsonl").read_text().splitlines()
-    ]
+    rows = read_lines(tmp_path / "all" / "prompts.jsonl")
     assert [row["uid"] for row in rows] == ["00000", "00001", "00002"]
     assert [row["category"] for row in rows] == ["counting", "position", "colors"]
     for row, prompt in zip(rows, PROMPTS, strict=True):
         assert row["texts"]["prompt"] == prompt["prompt"]
-        assert json.loads(row["texts"]["objects"]) == {
-            key: value for key, value in prompt.items() if key != "prompt"
-        }
+        found = json.loads(row["texts"]["objects"])
+        assert found == {key: value for key, value in prompt.items() if key != "prompt"}
     some = ["prompts", "export", "geneval/colors", "--out", str(tmp_path / "some")]
     assert main(some) == 0
     assert len((tmp_path / "some/colors/prompts.jsonl").read_text().splitlines()) == 1

@@ -10,6 +10,7 @@ import pytest
 
 from tests.benchmarks.hub import hub_with, stored
 from tests.refusals import refusal
+from tests.tables import table
 from vieval_plugin.benchmarks import mmrb2
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.judges import viescore
@@ -21,9 +22,7 @@ BENCHMARK = mmrb2.BENCHMARK
 @pytest.mark.parametrize(
     ("part", "first", "agreeing"), [("t2i", 532, 85.9), ("edit", 555, 86.9)]
 )
-def test_votes_and_annotations_are_those_that_were_published(
-    shared_data, part, first, agreeing
-):
+def test_votes_are_those_published(shared_data, part, first, agreeing):
     contests = BENCHMARK.load(shared_data, part)
     assert (
         len(contests)
@@ -39,9 +38,8 @@ def test_votes_and_annotations_are_those_that_were_published(
     # pairs
     for contest in contests:
         assert len(contest.votes.annotators) == 3
-        assert (
-            Counter(contest.votes.annotators).most_common(1)[0][0] == contest.votes.vote
-        )
+        found = Counter(contest.votes.annotators).most_common(1)[0][0]
+        assert found == contest.votes.vote
     pairs = [
         one == other
         for contest in contests
@@ -95,11 +93,9 @@ def test_four_to_six_is_for_the_first(tmp_path):
     write(tmp_path, pair())
     [contest] = BENCHMARK.load(tmp_path, "edit")
     assert contest.votes.annotators == ("first", "first", "second")
-    assert (contest.kind, contest.votes.scheme, contest.group) == (
-        "tie",
-        "two_way",
-        "wise/3",
-    )
+    assert contest.kind == "tie"
+    assert contest.votes.scheme == "two_way"
+    assert contest.group == "wise/3"
     assert [sample.id.uid for sample in contest.candidates] == [
         "response_a",
         "response_b",
@@ -107,23 +103,7 @@ def test_four_to_six_is_for_the_first(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cells", "said"),
-    [
-        ({"chosen": "C"}, "a two_way vote must be one of first, second, got 'C'"),
-        (
-            {"human_annotations": [6, 4, 7]},
-            "annotation 3 must be a rating from 1 to 6, got 7",
-        ),
-        ({"human_annotations": None}, "human_annotations a list"),
-        (
-            {"response_b": {"model_name": "m"}},
-            "each response must have model_name",
-        ),
-        (
-            {"response_b": {"model_name": "m", "response_content": [["text", "no"]]}},
-            "response_content with an image",
-        ),
-    ],
+    *table("what_is_wrong_with_a_pair_is_told_with_file_and_row.jsonl")
 )
 def test_what_is_wrong_with_a_pair_is_told_with_file_and_row(tmp_path, cells, said):
     path = write(tmp_path, pair(), pair(**{"id": "q", **cells}))
@@ -171,35 +151,24 @@ def test_preparing_writes_edits_and_their_sources(tmp_path, hub):
         "mmrb2: Hu et al., Multimodal RewardBench 2 (2025)"
     )
     assert "licence: CC BY-NC 4.0" in report.lines[0]
-    assert report.lines[1:] == (
-        "mmrb2/edit: ready, 2 contests (the published set has 1000)",
-    )
+    found = report.lines[1:]
+    assert found == (("mmrb2/edit: ready, 2 contests (the published set has 1000)",))
     one, several = BENCHMARK.load(tmp_path, "edit")
-    assert (one.id.uid, one.votes.vote, one.votes.annotators) == (
-        "x",
-        "first",
-        ("first", "second", "first"),
-    )
+    assert one.id.uid == "x"
+    assert one.votes.vote == "first"
+    assert one.votes.annotators == ("first", "second", "first")
     assert one.candidates[0].texts == {"instruction": "Add a hat"}
-    assert (
-        one.candidates[0].images["source"].source.read_bytes()
-        == stored("grey")["bytes"]
-    )
-    assert (
-        one.candidates[1].images["output"].source.read_bytes()
-        == stored("blue")["bytes"]
-    )
-    assert (one.group, one.tags, several.votes.vote) == (
-        "emu-edit/7",
-        ("emu-edit",),
-        "second",
-    )
+    text = one.candidates[0].images["source"].source.read_bytes()
+    assert text == stored("grey")["bytes"]
+    text = one.candidates[1].images["output"].source.read_bytes()
+    assert text == stored("blue")["bytes"]
+    assert one.group == "emu-edit/7"
+    assert one.tags == ("emu-edit",)
+    assert several.votes.vote == "second"
     assert missing_inputs_reason(viescore.SPEC, one) == ""
     # an edit of several images is not judged by one of them
-    assert (
-        missing_inputs_reason(viescore.SPEC, several)
-        == "candidate 1: the sample has no source image"
-    )
+    found = missing_inputs_reason(viescore.SPEC, several)
+    assert found == "candidate 1: the sample has no source image"
     assert several.candidates[0].texts["instruction"] == "Put <image_0> on <image_1>"
 
 

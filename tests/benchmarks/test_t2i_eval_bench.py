@@ -62,10 +62,8 @@ def test_a_pair_has_its_prompt_images_and_each_annotators_ratings(folder):
 
 def test_an_image_may_be_named_from_its_folder_or_from_the_one_above(folder):
     edit(folder, BENCH, lambda rows: rows[1].update(gt_image="images/made/1.jpg"))
-    assert (
-        samples(folder)[1].images["output"].source
-        == folder / "images" / "made" / "1.jpg"
-    )
+    found = samples(folder)[1].images["output"].source
+    assert found == folder / "images" / "made" / "1.jpg"
 
 
 @pytest.mark.parametrize(
@@ -87,9 +85,8 @@ def test_questions_are_read_in_every_shape(folder, given, expected):
     edit(folder, BENCH, lambda rows: rows[0].update(intrinsic_questions=given))
     extraction = samples(folder)[0].annotations["extraction"]
     assert extraction["intrinsic_questions"] == expected
-    assert extraction["appearance_questions"] == [
-        {"entity": "cup", "question": "Does the cup look real?"}
-    ]
+    found = extraction["appearance_questions"]
+    assert found == [{"entity": "cup", "question": "Does the cup look real?"}]
     assert extraction["structured_info"] == "# Structure Information\n..."
 
 
@@ -167,9 +164,7 @@ def test_scores_that_name_pairs_by_position_belong_to_them(folder):
 
 
 @pytest.mark.parametrize("absent", [None, "N/A"])
-def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(
-    folder, absent
-):
+def test_a_score_that_was_not_given_is_nan_in_a_result_too(folder, absent):
     def drop(rows):
         rows[0]["overall"]["overall"]["manual_score"][1] = absent
         rows[0]["overall"]["relationship"] = None
@@ -194,6 +189,19 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(
     assert repr(record.ratings) == repr(dict(sample.ratings))
 
 
+SCORES = "scores.json"
+QUESTIONS = "intrinsic_questions"
+
+
+def overall(**cells):
+    """A change of the scores of a pair."""
+    return lambda rows: rows[1]["overall"].update(cells)
+
+
+def scored(*values):
+    return lambda rows: rows[1]["overall"]["overall"].update(manual_score=values)
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
@@ -202,83 +210,61 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(
             lambda rows: {"rows": rows},
             "t2i-eval-bench.json: must contain a list of objects; put",
         ),
-        (BENCH, lambda rows: rows[1].update(id="0"), "row 1: duplicate id 0"),
+        (BENCH, {"id": "0"}, "row 1: duplicate id 0"),
+        (BENCH, {"id": "x"}, "row 1: id x has no row in scores.json"),
         (
             BENCH,
-            lambda rows: rows[1].update(id="x"),
-            "row 1: id x has no row in scores.json",
-        ),
-        (
-            BENCH,
-            lambda rows: rows[1].update(gt_image="../x.png"),
+            {"gt_image": "../x.png"},
             'gt_image must be a file inside the folder, got "../x.png"',
         ),
         (
             BENCH,
-            lambda rows: rows[1].update(ref_image="/x.png"),
+            {"ref_image": "/x.png"},
             'ref_image must be a file inside the folder, got "/x.png"',
         ),
         (
             BENCH,
-            lambda rows: rows[1].update(structured_info_str={}),
+            {"structured_info_str": {}},
             "row 1: structured_info_str must be a string",
         ),
+        (BENCH, {QUESTIONS: "a"}, f"{QUESTIONS} must be a list of questions"),
         (
             BENCH,
-            lambda rows: rows[1].update(intrinsic_questions="a"),
-            "intrinsic_questions must be a list of questions",
+            {QUESTIONS: [1]},
+            f"row 1: {QUESTIONS} must have strings or objects with question, got int",
         ),
+        (BENCH, {QUESTIONS: [{}]}, f"row 1, {QUESTIONS}: missing question"),
+        (SCORES, {"id": "0"}, "scores.json: row 1: duplicate id 0"),
+        (SCORES, {"overall": [1]}, "scores.json: id 1: overall must be an object"),
         (
-            BENCH,
-            lambda rows: rows[1].update(intrinsic_questions=[1]),
-            "row 1: intrinsic_questions must have strings or objects with question, got int",
-        ),
-        (
-            BENCH,
-            lambda rows: rows[1].update(intrinsic_questions=[{}]),
-            "row 1, intrinsic_questions: missing question",
-        ),
-        (
-            "scores.json",
-            lambda rows: rows[1].update(id="0"),
-            "scores.json: row 1: duplicate id 0",
-        ),
-        (
-            "scores.json",
-            lambda rows: rows[1].update(overall=[1]),
-            "scores.json: id 1: overall must be an object",
-        ),
-        (
-            "scores.json",
-            lambda rows: rows[1].update(overall={"x": {}}),
+            SCORES,
+            {"overall": {"x": {}}},
             "id 1: overall must have an overall score, got x",
         ),
         (
-            "scores.json",
-            lambda rows: rows[1]["overall"].update({"Overall score": {}}),
+            SCORES,
+            overall(**{"Overall score": {}}),
             "id 1: overall and Overall score are the same aspect",
         ),
         (
-            "scores.json",
-            lambda rows: rows[1]["overall"].update(overall=5),
+            SCORES,
+            overall(overall=5),
             "id 1: overall must be an object with manual_score",
         ),
         (
-            "scores.json",
-            lambda rows: rows[1]["overall"]["overall"].update(manual_score=[1, 2]),
+            SCORES,
+            scored(1, 2),
             "id 1, overall: manual_score must be a list of the scores of 3 annotators",
         ),
         (
-            "scores.json",
-            lambda rows: rows[1]["overall"]["overall"].update(
-                manual_score=[1, 2, 11, 5]
-            ),
+            SCORES,
+            scored(1, 2, 11, 5),
             "id 1, overall: score 3 must be a rating from 0 to 10, got 11",
         ),
     ],
 )
 def test_a_malformed_row_is_one_line_that_names_it(folder, name, change, message):
-    edit(folder, name, change)
+    edit(folder, name, change if callable(change) else lambda r: r[1].update(change))
     line = refusal(samples, folder)
     assert message in line
     assert name in line
@@ -288,12 +274,10 @@ def test_a_malformed_row_is_one_line_that_names_it(folder, name, change, message
 def test_preparing_unpacks_the_images_once_and_says_what_there_is(folder, vieval):
 
     told = vieval("prepare", "t2i_eval_bench", "--root", folder.parent).out.splitlines()
-    assert (
-        told[-1] == "t2i_eval_bench/tig: ready, 3 samples (the published set has 301)"
-    )
-    assert {images.decode(s.images["output"]).size for s in samples(folder)} == {
-        (16, 12)
-    }
+    found = told[-1]
+    assert found == "t2i_eval_bench/tig: ready, 3 samples (the published set has 301)"
+    found = {images.decode(s.images["output"]).size for s in samples(folder)}
+    assert found == {(16, 12)}
     assert sorted(p.name for p in folder.iterdir()) == [
         "images", "images.tar.gz", "scores.json", "t2i-eval-bench.json",
     ]  # fmt: skip

@@ -5,15 +5,17 @@ metric can see them.
 import hashlib
 import importlib.util
 import re
-import subprocess
 import sys
 from functools import cache
+from shlex import split
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
 from tests.extras import needs
+from tests.refusals import refusal
+from tests.work import run_process
 from vieval_plugin.backends.metrics.pixel_metrics import measure
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.benchmarks.vieval_demo import (
@@ -34,7 +36,6 @@ from vieval_plugin.benchmarks.vieval_demo.spoiling import spoil
 from vieval_plugin.images import decode
 from vieval_plugin.judges import auto_metrics
 from vieval_plugin.judges.protocol import Measure, Measurement, SampleId
-from vieval_plugin.text.errors import VievalError
 
 ROLES = {
     "tig": ({"output"}, {"prompt"}),
@@ -89,9 +90,8 @@ def test_sixteen_instructions_by_three_image_models_in_order(task):
     ids = [sample.id for sample in drawn(task)]
     uids = sorted({sample_id.uid for sample_id in ids})
     assert len(uids) == INSTRUCTIONS
-    assert ids == [
-        SampleId(NAME, task, model, uid) for uid in uids for model in IMAGE_MODELS
-    ]
+    found = [SampleId(NAME, task, model, uid) for uid in uids for model in IMAGE_MODELS]
+    assert ids == found
 
 
 def test_it_is_drawn_once_a_process(tmp_path):
@@ -99,9 +99,8 @@ def test_it_is_drawn_once_a_process(tmp_path):
     assert first is not second
     assert first == drawn("tig")
     assert all(a is b for a, b in zip(first, second, strict=True))
-    assert {(sample.kind, sample.group == sample.id.uid) for sample in first} == {
-        ("tig", True)
-    }
+    found = {(sample.kind, sample.group == sample.id.uid) for sample in first}
+    assert found == {("tig", True)}
     assert {task: len(drawn(task)) for task in TASKS} == vieval_demo.BENCHMARK.parts
     assert "These are not human ratings" in vieval_demo.BENCHMARK.note
 
@@ -114,9 +113,8 @@ def test_a_sample_has_the_images_and_texts_of_its_task(task):
         assert set(sample.texts) == texts
         assert all(sample.texts.values())
         for role, image in sample.images.items():
-            assert decode(image).size == (
-                (512, 256) if role == "concepts" else (256, 256)
-            )
+            found = decode(image).size
+            assert found == ((512, 256) if role == "concepts" else (256, 256))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -162,17 +160,12 @@ def test_ratings_vary_within_every_image_model(task, image_model):
 
 def test_every_defect_occurs():
     planned = [defects(sample.id) for task in TASKS for sample in drawn(task)]
-    assert {wrong.quality for wrong in planned if wrong.quality_strength} == set(
-        QUALITY_DEFECTS
-    )
+    found = {wrong.quality for wrong in planned if wrong.quality_strength}
+    assert found == (set(QUALITY_DEFECTS))
     assert {wrong.content for wrong in planned if wrong.content_strength} == {
-        *(
-            "wrong_count",
-            "wrong_colour",
-            "missing_object",
-            "edit_not_done",
-            "over_edited",
-            "wrong_subject",
+        *split(
+            "wrong_count wrong_colour missing_object edit_not_done over_edited "
+            "wrong_subject"
         ),
         "ignored_control",
     }
@@ -212,9 +205,7 @@ for task in ("tig", "tie", "mcic", "cig"):
 
 @needs("skimage")
 def test_another_process_without_a_network_draws_the_same():
-    other = subprocess.run(
-        [sys.executable, "-c", HASH_ALL], capture_output=True, text=True, check=True
-    ).stdout
+    other = run_process([sys.executable, "-c", HASH_ALL], check=True).stdout
     here = ""
     for task in ("tig", "tie", "mcic", "cig"):
         lines = [
@@ -286,11 +277,10 @@ def falls(metric, task, defect):
 
 
 def test_unknown_tasks_and_samples_say_what_there_is():
-    with pytest.raises(
-        VievalError,
-        match=r"'editing' of vieval_demo; known parts: tig, mie, tie, sdig, sdie, mcic, cig",
-    ):
-        samples("editing")
+    assert (
+        "'editing' of vieval_demo; known parts: tig, mie, tie, sdig, sdie, mcic, cig"
+        in refusal(samples, "editing")
+    )
     known = SampleId(NAME, "tie", "demo_a", "demo_00.png")
     assert defects(known)
     for wrong in (
@@ -299,15 +289,13 @@ def test_unknown_tasks_and_samples_say_what_there_is():
         SampleId(NAME, "tie", "demo_a", "demo_16.png"),
         SampleId(NAME, "editing", "demo_a", "demo_00.png"),
     ):
-        with pytest.raises(VievalError, match="has no sample"):
-            defects(wrong)
+        assert "has no sample" in refusal(defects, wrong)
 
 
 def test_without_scikit_image_it_says_what_to_install(monkeypatch):
     backgrounds.photograph.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(VievalError, match=r'pip install "\.\[metrics\]"'):
-        samples("tie")
+    assert 'pip install ".[metrics]"' in refusal(samples, "tie")
 
 
 def test_what_was_added_for_training_is_in_no_picture_of_the_demo():
@@ -323,6 +311,5 @@ def test_what_was_added_for_training_is_in_no_picture_of_the_demo():
         for task in ("tig", "mie", "tie")
         for n in range(16)
     )
-    assert [
-        thing for thing in drawing.THINGS if re.search(rf"\b{thing}s?\b", words)
-    ] == list(drawing.THINGS[:8])
+    found = [thing for thing in drawing.THINGS if re.search(rf"\b{thing}s?\b", words)]
+    assert found == list(drawing.THINGS[:8])

@@ -4,6 +4,7 @@ are matched, and bad files.
 
 import json
 from collections import Counter
+from shlex import split
 
 import pytest
 
@@ -18,7 +19,6 @@ from vieval_plugin.records import Run, response_json, target_json
 from vieval_plugin.results import replay
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.text.errors import VievalError
 
 BENCHMARK = arena.BENCHMARK
 INFO = task_info("tie")
@@ -31,9 +31,8 @@ def real(shared_data, tmp_path_factory):
     root = tmp_path_factory.mktemp("arena")
     (root / arena.NAME).mkdir()
     (root / "imagenhub").symlink_to(shared_data / "imagenhub")
-    (root / arena.NAME / arena.VOTES).symlink_to(
-        shared_data / "editreward" / arena.VOTES
-    )
+    path = shared_data / "editreward" / arena.VOTES
+    (root / arena.NAME / arena.VOTES).symlink_to(path)
     (root / arena.NAME / "logs").symlink_to(shared_data / LOG)
     return root
 
@@ -85,14 +84,9 @@ def test_the_numbers_are_those_that_were_published(tables):
 
 def test_editors_are_ranked_by_votes_beside_ratings_and_the_judge(tables):
     rows = {row[1]: row[2:] for row in tables["strengths"]}
-    order = [
-        "MagicBrush",
-        "InstructPix2Pix",
-        "Prompt2prompt",
-        "CycleDiffusion",
-        "SDEdit",
-        "Pix2PixZero",
-    ]
+    order = split(
+        "MagicBrush InstructPix2Pix Prompt2prompt CycleDiffusion SDEdit Pix2PixZero"
+    )
     assert list(rows) == [*order, "tau-b with the votes"]
     places = {
         editor: [cell.split(":")[0] for cell in row[1::2]]
@@ -106,9 +100,8 @@ def test_editors_are_ranked_by_votes_beside_ratings_and_the_judge(tables):
     assert [places[editor][2] for editor in order] == list("342516")
     assert rows["tau-b with the votes"][3::2] == ("1.000", "0.200")
     # each pair has two editors
-    assert [
-        sum(int(row[at]) for row in list(rows.values())[:-1]) for at in (0, 2, 4)
-    ] == [398, 398, 380]
+    found = [sum(int(row[at]) for row in list(rows.values())[:-1]) for at in (0, 2, 4)]
+    assert found == [398, 398, 380]
 
 
 def test_the_winner_is_first_in_half_of_the_pairs_and_votes_are_on_rated_samples(real):
@@ -131,10 +124,8 @@ def test_the_winner_is_first_in_half_of_the_pairs_and_votes_are_on_rated_samples
 
 def test_no_image_is_needed_but_for_a_live_run(real):
     report = BENCHMARK.prepare(real, Preparing(images=False))
-    assert (report.complete, report.lines) == (
-        True,
-        ("imagenhub_arena/tie: ready, 199 contests",),
-    )
+    assert report.complete is True
+    assert report.lines == ("imagenhub_arena/tie: ready, 199 contests",)
     report = BENCHMARK.prepare(real, Preparing())
     assert not report.complete
     assert "images missing" in report.lines[0]
@@ -229,34 +220,25 @@ def test_what_is_wrong_with_the_votes_is_one_line_with_file_and_row(root, rows, 
 
 
 def test_what_is_not_there_is_said(root):
-    with pytest.raises(
-        VievalError,
-        match=r"valid_dataset_1\.json: no such file; put valid_dataset_1\.json from github",
-    ):
-        BENCHMARK.load(root, "tie")
+    assert (
+        "valid_dataset_1.json: no such file; put valid_dataset_1.json from github"
+        in refusal(BENCHMARK.load, root, "tie")
+    )
     write(root, vote())
     (root / "imagenhub" / "museum" / INFO.folder / "dataset_lookup.json").unlink()
-    with pytest.raises(
-        VievalError,
-        match="no ImagenHub instructions found in its data folder or in logs",
-    ):
-        BENCHMARK.load(root, "tie")
+    line = refusal(BENCHMARK.load, root, "tie")
+    assert "no ImagenHub instructions found in its data folder or in logs" in line
     log = root / arena.NAME / "logs" / INFO.folder / "SDEdit" / "SC.json"
     log.parent.mkdir(parents=True)
-    log.write_text(
-        json.dumps(
-            {
-                "sample_3_1.jpg": {
-                    "prompt_input": "RULES\nEditing instruction: add a hat\n"
-                },
-                "x": 3,
-            }
-        )
-    )
+    document = {
+        "sample_3_1.jpg": {"prompt_input": "RULES\nEditing instruction: add a hat\n"},
+        "x": 3,
+    }
+    text = json.dumps(document)
+    log.write_text(text)
     assert BENCHMARK.load(root, "tie")[0].group == "sample_3_1.jpg"
     log.write_text("{")
-    with pytest.raises(VievalError, match=r"SC\.json: invalid JSON"):
-        BENCHMARK.load(root, "tie")
+    assert "SC.json: invalid JSON" in refusal(BENCHMARK.load, root, "tie")
 
 
 def test_its_tasks_are_variants_so_that_a_wildcard_on_imagenhub_does_not_find_them():
@@ -267,7 +249,5 @@ def test_its_tasks_are_variants_so_that_a_wildcard_on_imagenhub_does_not_find_th
         "variant_imagenhub_arena_aesthetic",
         "variant_imagenhub_arena_edit_reward",
     ]
-    assert (BENCHMARK.trainable, BENCHMARK.licence.startswith("votes: MIT")) == (
-        False,
-        True,
-    )
+    assert BENCHMARK.trainable is False
+    assert BENCHMARK.licence.startswith("votes: MIT") is True

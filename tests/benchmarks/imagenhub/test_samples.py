@@ -8,7 +8,6 @@ from tests.refusals import refusal
 from vieval_plugin.benchmarks import imagenhub
 from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings
 from vieval_plugin.benchmarks.imagenhub.samples import _texts
-from vieval_plugin.text.errors import VievalError
 
 RATER_2 = (
     "imagenhub/human_ratings/ImagenHub_Control-Guided_IG/Control-Guided_IG_rater2.tsv"
@@ -38,57 +37,43 @@ def test_nothing_but_ratings_is_needed_to_name_images(ratings_folder):
     assert sample.images["output"].source == museum / "ControlNet" / "sample_2.jpg"
 
 
+CONTROL_NET = "line 3, column ControlNet"
+NO_HEADER = "its first line must contain the column names uid, ControlNet, UniControl; "
+DIFFER = "raters 1 and 2 must rate the same uids (first difference: sample_10.jpg)"
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("old", "new", "messages"),
     [
         (
-            lambda t: t.replace("UniControl", "Other"),
-            r"rater2.tsv: column 'UniControl' is missing \(found: uid, ControlNet, Other\)",
+            *("UniControl", "Other"),
+            [
+                "rater2.tsv: column 'UniControl' is missing (found: uid, ControlNet, Other)"
+            ],
         ),
         (
-            lambda t: t.replace("[0, 1]", "[0.7, x]"),
-            r"rater2.tsv: line 3, column ControlNet: must be \[SC, PQ\] .* got '\[0.7, x\]'",
+            *("[0, 1]", "[0.7, x]"),
+            [f"rater2.tsv: {CONTROL_NET}: must be [SC, PQ] ", "got '[0.7, x]'"],
         ),
-        (
-            lambda t: t.replace("[0, 1]", "[0.7, 1]"),
-            r"line 3, column ControlNet: must be \[SC, PQ\] .* got '\[0.7, 1\]'",
-        ),
-        (lambda t: t.replace("[0, 1]", "[true, 1]"), r"line 3, column ControlNet"),
-        (
-            lambda t: t.replace("[0, 1]\t", ""),
-            r"line 3: 2 cells, but the header has 3",
-        ),
-        (
-            lambda t: t.replace("sample_10", "sample_2"),
-            r"line 3 repeats uid sample_2.jpg",
-        ),
-        (
-            lambda t: t.replace("sample_10", "sample_11"),
-            r"raters 1 and 2 must rate the same uids \(first difference: sample_10.jpg\)",
-        ),
-        (
-            lambda t: "",
-            (
-                r"rater2.tsv: no header; its first line must contain the column names uid, ControlNet, "
-                r"UniControl; "
-            ),
-        ),
+        ("[0, 1]", "[0.7, 1]", [f"{CONTROL_NET}: must be [SC, PQ] ", "got '[0.7, 1]'"]),
+        ("[0, 1]", "[true, 1]", [CONTROL_NET]),
+        ("[0, 1]\t", "", ["line 3: 2 cells, but the header has 3"]),
+        ("sample_10", "sample_2", ["line 3 repeats uid sample_2.jpg"]),
+        ("sample_10", "sample_11", [DIFFER]),
+        (None, "", [f"rater2.tsv: no header; {NO_HEADER}"]),
     ],
 )
-def test_a_malformed_ratings_file_is_named_with_row_and_column(
-    ratings_folder, change, message
-):
+def test_malformed_ratings_are_located(ratings_folder, old, new, messages):
     path = ratings_folder / RATER_2
-    path.write_text(change(path.read_text()))
-    assert re.search(message, refusal(read_ratings, ratings_folder, "cig"))
+    text = path.read_text()
+    path.write_text(text.replace(old or text, new))
+    line = refusal(read_ratings, ratings_folder, "cig")
+    assert all(message in line for message in messages)
 
 
 def test_an_absent_ratings_file_says_how_to_get_it(tmp_path):
-    with pytest.raises(
-        VievalError,
-        match="no such file; run `vieval prepare imagenhub`, or set VIEVAL_DATA",
-    ):
-        read_ratings(tmp_path, "tie")
+    line = refusal(read_ratings, tmp_path, "tie")
+    assert "no such file; run `vieval prepare imagenhub`, or set VIEVAL_DATA" in line
 
 
 def test_missing_lists_conditions_and_images(ratings_folder):
@@ -101,9 +86,7 @@ def test_missing_lists_conditions_and_images(ratings_folder):
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"sample_2.jpg": "a street"}', "[" * 100_000]
 )
-def test_malformed_conditions_are_one_line_that_says_how_to_get_them(
-    ratings_folder, text
-):
+def test_malformed_conditions_say_how_to_get_them(ratings_folder, text):
     path = (
         ratings_folder
         / "imagenhub"
@@ -121,22 +104,19 @@ def test_malformed_conditions_are_one_line_that_says_how_to_get_them(
 
 
 def test_an_unknown_part_is_told_with_the_seven(tmp_path):
-    with pytest.raises(
-        VievalError,
-        match="unknown part 'tei' of imagenhub; known parts: tig, mie, tie, sdig, sdie, mcic, cig",
-    ):
-        imagenhub.load(tmp_path, "tei")
+    assert (
+        "unknown part 'tei' of imagenhub; known parts: tig, mie, tie, sdig, sdie, mcic, cig"
+        in refusal(imagenhub.load, tmp_path, "tei")
+    )
 
 
 def test_conditions_are_cleaned_as_the_authors_do():
     sdig, sdie = imagenhub.TASKS["sdig"], imagenhub.TASKS["sdie"]
     assert _texts("sdig", {"prompt": "a <token> dog"}, sdig) == {"prompt": "a dog"}
-    assert _texts("sdie", {"subject": "bear_plushie"}, sdie) == {
-        "subject": "bear plushie"
-    }
-    assert _texts("cig", {"text": "a street"}, imagenhub.TASKS["cig"]) == {
-        "prompt": "a street"
-    }
+    found = _texts("sdie", {"subject": "bear_plushie"}, sdie)
+    assert found == {"subject": "bear plushie"}
+    found = _texts("cig", {"text": "a street"}, imagenhub.TASKS["cig"])
+    assert found == {"prompt": "a street"}
 
 
 def test_the_public_ratings_are_all_there(shared_data):
