@@ -126,25 +126,22 @@ def color_by_hand(folder, image, label, box, mask):
     from transformers import CLIPModel, CLIPProcessor
 
     model = CLIPModel.from_pretrained(folder)
-    processor = CLIPProcessor.from_pretrained(folder)
     pixels = np.array(decode(image))
     if mask is not None:
         pixels[~mask] = 153
     crop = PIL.Image.fromarray(pixels).crop(tuple(round(side) for side in box))
+    forms = ("{} {}", "{}-colored {}", "{} object")
+    names = [form.format(color, label) for color in COLORS for form in forms]
+    texts = [f"a photo of a {name}" for name in names]
     read = {"return_tensors": "pt", "truncation": True, "max_length": 16}
-    means = []
-    for color in COLORS:
-        named = (f"{color} {label}", f"{color}-colored {label}", f"{color} object")
-        vectors = []
-        for name in named:
-            text = f"a photo of a {name}"
-            inputs = processor(text=[text], images=crop, **read)
-            with torch.no_grad():
-                outputs = model(**inputs)
-            vectors.append(outputs.text_embeds[0] / outputs.text_embeds[0].norm())
-        mean = sum(vectors) / 3
-        means.append(float(outputs.image_embeds[0] @ (mean / mean.norm())))
-    return COLORS[int(np.argmax(means))]
+    processor = CLIPProcessor.from_pretrained(folder)
+    inputs = processor(text=texts, images=crop, padding=True, **read)
+    with torch.no_grad():
+        outputs = model(**inputs)
+    normal = torch.nn.functional.normalize
+    vectors = normal(outputs.text_embeds, dim=-1).unflatten(0, (len(COLORS), 3))
+    likeness = normal(vectors.mean(1), dim=-1) @ outputs.image_embeds[0]
+    return COLORS[int(likeness.argmax())]
 
 
 @pytest.mark.parametrize("seed", range(6))

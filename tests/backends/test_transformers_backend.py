@@ -20,7 +20,6 @@ from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.judges.protocol import (
     Chat,
-    Image,
     Likelihood,
     Message,
     Probabilities,
@@ -214,18 +213,6 @@ def test_a_prompt_begins_once(folders, backends, tmp_path):
             backend._inputs(messages)["input_ids"] == backend._tokenizer.bos_token_id
         )
         assert begun.sum(1).tolist() == [1, 1]
-
-
-@pytest.mark.parametrize("definition", ["first_token", "sequence_mean"])
-def test_a_bad_image_fails_by_itself(backend, definition, tmp_path):
-    asking = lambda images: [likelihood(one, definition=definition) for one in images]
-    bad = Image(b"no image"), Image(tmp_path / "missing.png")
-    images = (PICTURES[0], bad[0], PICTURES[1], PICTURES[2], bad[1])
-    replies = ask(backend, *asking(images))
-    good = ask(backend, *asking(PICTURES))
-    assert [replies[n].low for n in (0, 2, 3)] == [close(reply.low) for reply in good]
-    assert [replies[n].status for n in (1, 4)] == [Status.TOOL_ERROR] * 2
-    assert "missing.png does not exist" in replies[4].reason
 
 
 def test_an_image_the_processor_refuses_fails_by_itself(backends):

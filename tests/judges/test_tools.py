@@ -295,13 +295,7 @@ def test_lines_of_text_are_read_in_order_with_their_boxes():
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("saw", {}),
-        ("scene_graph", {}),
-        ("highlight", {"image": Image(b"no image"), "boxes": ()}),
-        ("highlight", {}),
-    ],
+    ("tool", "arguments"), [("saw", {}), ("scene_graph", {}), ("highlight", {})]
 )
 def test_what_cannot_be_run_is_a_failure_in_one_line(tool, arguments):
     reply = backend.run(UseTool(tool, arguments, ("t",)))
