@@ -152,7 +152,9 @@ def test_the_words_are_drawn_for_an_instruction_and_all_are_drawn():
 def test_a_pack_without_questions_or_answers_is_one_line(kind):
     questions = PACK.questions.items()
     fewer = {key: one for key, one in questions if not key.startswith(kind)}
-    assert f"has no {kind}_1" in refusal(form_of, "7", replace(PACK, questions=fewer))
+    assert f"has no question {kind}_1" in refusal(
+        form_of, "7", replace(PACK, questions=fewer)
+    )
 
 
 @pytest.mark.parametrize("mode", ["prompt", "expected"])

@@ -36,7 +36,6 @@ from vieval_plugin.benchmarks.loading.ratings import read_ratings
 from vieval_plugin.config import Backbone, Config, Options, resolved
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Sample, Status
-from vieval_plugin.meta_evaluation.ratings import HumanRatings
 from vieval_plugin.readers.columns import parse_columns
 from vieval_plugin.readers.image_folder import (
     has_prompts,
@@ -203,8 +202,8 @@ class PreparedRanking:
     #: Verdicts, or those that judging is to give.
     results: Results
     baseline: Baseline | None
-    #: People's ratings.
-    ratings: HumanRatings | None
+    #: People's ratings, as `read_ratings` returns them; None without.
+    ratings: Any
     #: Line that even equal scores could not pass a gate; empty where they could.
     too_few: str = ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -13,14 +14,19 @@ from pathlib import Path
 
 from vieval_plugin.images import digest, images_of
 from vieval_plugin.judges.contests import Contest
-from vieval_plugin.judges.protocol import Image, Sample
+from vieval_plugin.judges.protocol import Choice, Image, Sample, Verdict
 from vieval_plugin.readers.columns import ColumnMap, rows_of
 from vieval_plugin.readers.places import Place
 from vieval_plugin.readers.samples import SampleRow, samples_in_rows
+from vieval_plugin.records import verdict_document
 from vieval_plugin.run.addresses import allowed_hosts, fetched_rows
+from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.shards.inputs import rows_in_group
 from vieval_plugin.run.shards.plan import Plan, Shard
+from vieval_plugin.run.shards.schema import VerdictSchema
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.redaction import remove_secrets
+from vieval_plugin.text.yaml_json import JsonObject
 
 _OVERHEAD = 2048  # bytes that a row takes beside its images
 
@@ -130,3 +136,77 @@ def output_digest(row: SampleRow) -> bytes | None:
     with suppress(VievalError):
         return bytes.fromhex(digest(output))
     return None
+
+
+def verdict_row(row: ShardRow, outcome: Outcome, schema: VerdictSchema) -> JsonObject:
+    """A verdict as the columns of its file have it."""
+    judged = row.row.sample
+    verdict = outcome.verdict
+    reason, rationale, findings = remove_secrets(
+        [verdict.reason, verdict.rationale, verdict.findings]
+    )
+    texts = {
+        "file": row.shard.path,
+        "uid": judged.id.uid,
+        "image_model": judged.id.image_model,
+        "kind": judged.kind,
+        "category": "" if isinstance(judged, Contest) else judged.category,
+        "group": judged.group if judged.group != judged.id.uid else "",
+        "status": str(verdict.status),
+        "reason": " ".join(reason.split()),
+        "rationale": rationale,
+    }
+    if schema.trace:
+        texts["trace"] = json.dumps(verdict_document(verdict)["trace"], allow_nan=False)
+    all_findings = dict.fromkeys((*findings, *row.row.findings))
+    return {
+        **{name: _encodable(text) for name, text in texts.items()},
+        "row": row.number,
+        "prompt": row.prompt,
+        "draw": judged.id.draw,
+        "digest": row.digest,
+        "findings": list(map(_encodable, all_findings)),
+        "scores": dict(verdict.scores),
+        "bounds": {name: list(ends) for name, ends in verdict.bounds.items()},
+        "sub_scores": _sub_scores(verdict, schema),
+        "choice": _choice(verdict.choice),
+        "calls": outcome.calls,
+        "tokens": {"input": outcome.input_tokens, "output": outcome.output_tokens},
+        "seconds": outcome.seconds,
+    }
+
+
+def _sub_scores(verdict: Verdict, schema: VerdictSchema) -> list[JsonObject]:
+    scores_by_name = {
+        step.label: list(step.scores) for step in verdict.trace if step.scores
+    }
+    for name, score in verdict.scores.items():
+        if name not in schema.scores:
+            scores_by_name[name] = [score]
+    scores_by_question = {
+        _encodable(name): scores for name, scores in scores_by_name.items()
+    }
+    return [
+        {"question": question, "scores": scores}
+        for question, scores in scores_by_question.items()
+    ]
+
+
+def _choice(choice: Choice | None) -> JsonObject | None:
+    if choice is None:
+        return None
+    votes = [{"order": order, "vote": vote} for order, vote in choice.votes.items()]
+    preferences = [
+        {"order": order, "preference": preference}
+        for order, preference in choice.preferences.items()
+    ]
+    return {
+        "votes": votes,
+        "preferences": preferences,
+        "scores": list(map(dict, choice.scores)),
+    }
+
+
+def _encodable(text: str) -> str:
+    """A text without lone surrogates, which UTF-8 cannot encode."""
+    return text if text.isascii() else text.encode(errors="replace").decode()

@@ -42,17 +42,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from vieval_plugin.judges.contests import Contest
-from vieval_plugin.judges.protocol import Choice, Verdict
 from vieval_plugin.readers.places import arrow
-from vieval_plugin.records import verdict_document
-from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.text.redaction import remove_secrets
 from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 if TYPE_CHECKING:
     from vieval_plugin.run.prepare import PreparedJudge
-    from vieval_plugin.run.shards.rows import ShardRow
 
 #: Metadata key of VIEval.
 METADATA = b"vieval"
@@ -180,44 +174,6 @@ class Tally:
         self.tokens.update(document["tokens"])
 
 
-def verdict_row(row: ShardRow, outcome: Outcome, schema: VerdictSchema) -> JsonObject:
-    """A verdict as the columns of its file have it."""
-    judged = row.row.sample
-    verdict = outcome.verdict
-    reason, rationale, findings = remove_secrets(
-        [verdict.reason, verdict.rationale, verdict.findings]
-    )
-    texts = {
-        "file": row.shard.path,
-        "uid": judged.id.uid,
-        "image_model": judged.id.image_model,
-        "kind": judged.kind,
-        "category": "" if isinstance(judged, Contest) else judged.category,
-        "group": judged.group if judged.group != judged.id.uid else "",
-        "status": str(verdict.status),
-        "reason": " ".join(reason.split()),
-        "rationale": rationale,
-    }
-    if schema.trace:
-        texts["trace"] = json.dumps(verdict_document(verdict)["trace"], allow_nan=False)
-    all_findings = dict.fromkeys((*findings, *row.row.findings))
-    return {
-        **{name: _encodable(text) for name, text in texts.items()},
-        "row": row.number,
-        "prompt": row.prompt,
-        "draw": judged.id.draw,
-        "digest": row.digest,
-        "findings": list(map(_encodable, all_findings)),
-        "scores": dict(verdict.scores),
-        "bounds": {name: list(ends) for name, ends in verdict.bounds.items()},
-        "sub_scores": _sub_scores(verdict, schema),
-        "choice": _choice(verdict.choice),
-        "calls": outcome.calls,
-        "tokens": {"input": outcome.input_tokens, "output": outcome.output_tokens},
-        "seconds": outcome.seconds,
-    }
-
-
 def encoded_tables(tables: Iterable[Any], metadata: JsonObject) -> bytes:
     """A file of the verdicts in tables, a row group each, with what its metadata is to say."""
     pyarrow = arrow()
@@ -261,42 +217,6 @@ def metadata_in(footer: bytes) -> JsonObject | None:
     except ValueError:
         return None
     return document if isinstance(document, dict) else None
-
-
-def _sub_scores(verdict: Verdict, schema: VerdictSchema) -> list[JsonObject]:
-    scores_by_name = {
-        step.label: list(step.scores) for step in verdict.trace if step.scores
-    }
-    for name, score in verdict.scores.items():
-        if name not in schema.scores:
-            scores_by_name[name] = [score]
-    scores_by_question = {
-        _encodable(name): scores for name, scores in scores_by_name.items()
-    }
-    return [
-        {"question": question, "scores": scores}
-        for question, scores in scores_by_question.items()
-    ]
-
-
-def _choice(choice: Choice | None) -> JsonObject | None:
-    if choice is None:
-        return None
-    votes = [{"order": order, "vote": vote} for order, vote in choice.votes.items()]
-    preferences = [
-        {"order": order, "preference": preference}
-        for order, preference in choice.preferences.items()
-    ]
-    return {
-        "votes": votes,
-        "preferences": preferences,
-        "scores": list(map(dict, choice.scores)),
-    }
-
-
-def _encodable(text: str) -> str:
-    """A text without lone surrogates, which UTF-8 cannot encode."""
-    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def _choice_type(pyarrow: Any, candidates: JsonObject) -> Any:

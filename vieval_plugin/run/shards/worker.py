@@ -44,8 +44,9 @@ from vieval_plugin.run.shards.rows import (
     fetch_images,
     output_digest,
     rows_of_shards,
+    verdict_row,
 )
-from vieval_plugin.run.shards.schema import Tally, encoded_tables, verdict_row
+from vieval_plugin.run.shards.schema import Tally, encoded_tables
 from vieval_plugin.run.shards.under_way import (
     DEATHS,
     RowsUnderWay,
