@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from vieval_plugin.text.escaping import say
+from vieval_plugin.text.escaping import announce, say
 
 
 class Terminal(io.StringIO):
@@ -29,3 +29,12 @@ def test_on_a_terminal_the_answer_is_bold_and_prose_is_wrapped(monkeypatch, colo
     assert (" ".join(wrapped), empty) == (lines[1], "")
     say(*lines, file=(pipe := io.StringIO()), answer=True)
     assert pipe.getvalue().splitlines() == list(lines)
+
+
+def test_an_announcement_neither_draws_on_the_terminal_nor_commands_a_runner(capsys):
+    announce("http://a: \x1b[2J\rHTTP 500\n::error::##[group]\u202e")
+    printed = capsys.readouterr().err
+    assert printed.startswith("vieval: http://a: \\x1b[2J")
+    assert printed.count("\n") == 1
+    assert printed.rstrip("\n").isprintable()
+    assert "##[" not in printed

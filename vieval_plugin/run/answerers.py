@@ -7,14 +7,11 @@ A host names one and hands it jobs; the store of replies is opened here alone.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
-
-from tqdm import tqdm
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.cache.store_file import NoLocks
@@ -31,6 +28,7 @@ from vieval_plugin.run.router import AnswerBatch, Question, refuse_questions
 from vieval_plugin.run.runner import judge_each, judge_in_batches
 from vieval_plugin.run.scheduler import OnOutcome, Outcome
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.escaping import announce
 
 
 @contextmanager
@@ -45,16 +43,11 @@ def opened_store(options: Config, asks_a_model: bool = True) -> Iterator[Store |
     try:
         store = Store(path, options.store.max_age) if path else None
     except NoLocks as error:
-        tqdm.write(
-            f"vieval: continuing without the reply cache: {error}", file=sys.stderr
-        )
+        announce(f"continuing without the reply cache: {error}")
     except VievalError as error:
         if asks_a_model:
             raise
-        tqdm.write(
-            f"vieval: continuing without the reply cache (no model is asked): {error}",
-            file=sys.stderr,
-        )
+        announce(f"continuing without the reply cache (no model is asked): {error}")
     try:
         yield store
     finally:

@@ -184,6 +184,16 @@ def say(
     stream.flush()
 
 
+def announce(line: str) -> None:
+    """Print a line for the user on standard error, above any progress bar.
+
+    What servers and models say in it can neither move the cursor nor be a command of a CI runner.
+    """
+    from tqdm import tqdm
+
+    tqdm.write(_escape_runner_command(console(f"vieval: {line}")), file=sys.stderr)
+
+
 def _escape_runner_command(line: str) -> str:
     """A line that GitHub's runner does not take for a command: `::` at its start, or `##[`
     anywhere.

@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sys
 import time
-
-from tqdm import tqdm
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.reply_checks import Answer
+from vieval_plugin.text.escaping import announce
 
 _RENEWAL_INTERVAL = 4.0  # well before a lease ends
 _POLL_INTERVAL = 0.2
@@ -49,12 +47,9 @@ class Leases:
                 break
             if waited > _SILENT_WAIT and not self._wait_announced:
                 self._wait_announced = True
-                tqdm.write(
-                    (
-                        f"vieval: {self._store.path}: waiting for another process that is asking "
-                        f"the same questions (up to {self._longest_wait:.0f} s per question)"
-                    ),
-                    file=sys.stderr,
+                announce(
+                    f"{self._store.path}: waiting for another process that is asking "
+                    f"the same questions (up to {self._longest_wait:.0f} s per question)"
                 )
             await asyncio.sleep(_POLL_INTERVAL * (0.5 + random.random()))
         self._leased_keys.add(key)

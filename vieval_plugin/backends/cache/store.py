@@ -13,14 +13,11 @@ import os
 import secrets
 import socket
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
-
-from tqdm import tqdm
 
 from vieval_plugin.backends.cache import store_file
 from vieval_plugin.backends.cache.store_file import (
@@ -42,6 +39,7 @@ from vieval_plugin.judges.protocol import (
     ToolResult,
 )
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.escaping import announce
 from vieval_plugin.text.untrusted import real
 from vieval_plugin.text.yaml_json import JsonObject
 
@@ -319,12 +317,9 @@ class Store:
                 "DELETE FROM claims WHERE owner = :owner", {"owner": self._owner}
             )
             if self._spool.rows:
-                tqdm.write(
-                    (
-                        f"vieval: {locked(self.path)}; {len(self._spool.rows)} replies were saved "
-                        f"to {self._spool.path} for the next run"
-                    ),
-                    file=sys.stderr,
+                announce(
+                    f"{locked(self.path)}; {len(self._spool.rows)} replies were saved "
+                    f"to {self._spool.path} for the next run"
                 )
         finally:
             self._database.close()
@@ -356,10 +351,7 @@ class Store:
             pass
         if not self._damage_announced:
             self._damage_announced = True
-            tqdm.write(
-                f"vieval: {self.path}: ignoring damaged replies",
-                file=sys.stderr,
-            )
+            announce(f"{self.path}: ignoring damaged replies")
         self._write_unless_locked(
             "DELETE FROM replies WHERE key = :key AND checksum = :checksum",
             {"key": key, "checksum": check},
@@ -390,12 +382,9 @@ class Store:
             raise self._failed(error) from None
         if not self._lock_announced:
             self._lock_announced = True
-            tqdm.write(
-                (
-                    f"vieval: {locked(self.path)}; saving replies to {self._spool.path} until "
-                    "it is unlocked"
-                ),
-                file=sys.stderr,
+            announce(
+                f"{locked(self.path)}; saving replies to {self._spool.path} until "
+                "it is unlocked"
             )
 
     def _write_unless_locked(self, statement: str, *values: JsonObject) -> int | None:

@@ -11,7 +11,6 @@ import json
 import os
 import secrets
 import sqlite3
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -20,9 +19,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, TypeVar
 
-from tqdm import tqdm
-
 from vieval_plugin.text.errors import VievalError, docs_url
+from vieval_plugin.text.escaping import announce
 from vieval_plugin.text.untrusted import real
 from vieval_plugin.text.yaml_json import JsonObject
 
@@ -107,10 +105,7 @@ def wait_turn(path: Path, act: Callable[[], _Result]) -> _Result:
             )
         if not announced and waited > _SILENT_WAIT:
             announced = True
-            tqdm.write(
-                f"vieval: {locked(path)}; waiting up to {PATIENCE:g} s",
-                file=sys.stderr,
-            )
+            announce(f"{locked(path)}; waiting up to {PATIENCE:g} s")
         time.sleep(0.02)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -13,8 +12,6 @@ from functools import partial
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, TypeAlias
-
-from tqdm import tqdm
 
 from vieval_plugin.backends.cache.leases import Leases
 from vieval_plugin.backends.cache.store import Store, key_of, question
@@ -78,6 +75,7 @@ from vieval_plugin.judges.protocol import (
     Status,
 )
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.escaping import announce
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.yaml_json import JsonObject
 
@@ -377,12 +375,9 @@ class OpenAIBackend:
         if self._store and not remembered and sight.sight != Sight.BLIND:
             self._store.remember(name, sight.sight)
         if sight.sight == Sight.UNKNOWN:
-            tqdm.write(
-                (
-                    f"vieval: could not verify that {self.model} sees images: its reply does "
-                    f"not mention a colour ({sight.evidence})"
-                ),
-                file=sys.stderr,
+            announce(
+                f"could not verify that {self.model} sees images: its reply does "
+                f"not mention a colour ({sight.evidence})"
             )
         self.usage.sight[sight.sight] += 1
         return sight

@@ -11,12 +11,9 @@ import asyncio
 import json
 import math
 import re
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeAlias
-
-from tqdm import tqdm
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.faults import (
@@ -28,6 +25,7 @@ from vieval_plugin.backends.http.faults import (
 )
 from vieval_plugin.backends.http.responses import STREAMED, is_starved, thinking_of
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.text.escaping import announce
 from vieval_plugin.text.wording import enumeration
 from vieval_plugin.text.yaml_json import JsonObject
 
@@ -244,10 +242,7 @@ class Negotiation:
     def learn(self, form: RequestForm) -> None:
         """Keep to a form from now on, and say what it leaves out."""
         if differences := form.differences(self.form):
-            tqdm.write(
-                f"vieval: {self._where}: {differences}, as the model requires",
-                file=sys.stderr,
-            )
+            announce(f"{self._where}: {differences}, as the model requires")
         self.form = form
         self._remember()
 

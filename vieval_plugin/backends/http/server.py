@@ -8,7 +8,6 @@ import asyncio
 import random
 import re
 import ssl
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -16,8 +15,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
-
-from tqdm import tqdm
 
 from vieval_plugin.backends.concurrency import SharedTasks
 from vieval_plugin.backends.http.faults import (
@@ -34,6 +31,7 @@ from vieval_plugin.backends.http.responses import answer_of, is_stream, whole_an
 from vieval_plugin.config import Backbone
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.text.errors import VievalError, docs_url, install_advice
+from vieval_plugin.text.escaping import announce
 from vieval_plugin.text.network import Proxy, proxy_for, tls_context
 from vieval_plugin.text.redaction import redacted, register_secrets, user_of
 from vieval_plugin.text.untrusted import address_of
@@ -450,12 +448,9 @@ class Server:
         )
         if is_down and not self._outage_announced:
             self._outage_announced = True
-            tqdm.write(
-                (
-                    f"vieval: {redacted(address.url)}: {problem.reason}; trying for "
-                    f"{self.options.patience:g} s"
-                ),
-                file=sys.stderr,
+            announce(
+                f"{redacted(address.url)}: {problem.reason}; trying for "
+                f"{self.options.patience:g} s"
             )
 
     async def _choose(self, last: Address | None) -> Address:

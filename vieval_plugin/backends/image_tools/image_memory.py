@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 import threading
 import weakref
@@ -18,12 +17,11 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeAlias
 
-from tqdm import tqdm
-
 from vieval_plugin import images
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.media.png import Pixels
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.escaping import announce
 
 
 class Spill:
@@ -87,13 +85,10 @@ class Spill:
         return spilled
 
     def _say(self, error: OSError) -> None:
-        tqdm.write(
-            (
-                f"vieval: cannot write to {tempfile.gettempdir()} ({error.strerror}), so "
-                f"tool images beyond {self._memory >> 20} MiB stay in memory; free disk "
-                "space there, or set TMPDIR to another folder"
-            ),
-            file=sys.stderr,
+        announce(
+            f"cannot write to {tempfile.gettempdir()} ({error.strerror}), so "
+            f"tool images beyond {self._memory >> 20} MiB stay in memory; free disk "
+            "space there, or set TMPDIR to another folder"
         )
 
 
