@@ -129,10 +129,7 @@ def read_folders(
     if unmade:
         pairs, notes = _expected_images(folders, conditions), list[str]()
     else:
-        condition_folders = _folders_of_conditions(conditions)
-        models = _image_models(folders, condition_folders)
-        pairs, notes = pair_images(models, conditions)
-        notes += _deeper_images_notes(models, condition_folders)
+        pairs, notes = _pair_folders(folders, conditions)
     # prompt by prompt, so that the first few samples are of all image models
     pairs.sort(key=lambda pair: pair.prompt.number)
     references = _references(reference, conditions) if reference else {}
@@ -185,6 +182,17 @@ def _read_without_prompts(
         if (prompts := find_prompts(part))
     ]
     return chained(sources or [_samples_with_texts(_image_models(folders), kind)])
+
+
+def _pair_folders(
+    folders: Sequence[Path], conditions: Prompts
+) -> tuple[list[PairedImage], list[str]]:
+    """Match prompts with the images in folders; also return lines for the user."""
+    condition_folders = _folders_of_conditions(conditions)
+    models = _image_models(folders, condition_folders)
+    pairs, notes = pair_images(models, conditions)
+    notes += _deeper_images_notes(models, condition_folders)
+    return pairs, notes
 
 
 def _expected_images(folders: Sequence[Path], conditions: Prompts) -> list[PairedImage]:

@@ -165,17 +165,21 @@ def _chosen(models: ImageModels, prompts: Prompts) -> _Matching:
     first, *others = candidates
     for rival in others:
         if rival.rows != first.rows:
-            names = [matching.key.name for matching in (first, rival)]
-            sides = [
-                f"column {name!r}" if name else "the order of the rows"
-                for name in names
-            ]
-            raise VievalError(
-                f"{prompts.name}: {' and '.join(sides)} match the images to "
-                "different prompts; pass "
-                f"{' or '.join(f'--columns uid={name}' for name in names)}"
-            )
+            raise _disagreement_error(first, rival, prompts)
     return first
+
+
+def _disagreement_error(
+    first: _Matching, rival: _Matching, prompts: Prompts
+) -> VievalError:
+    """The error for two matchings that fit and give an image different prompts."""
+    names = [matching.key.name for matching in (first, rival)]
+    sides = [f"column {name!r}" if name else "the order of the rows" for name in names]
+    options = [f"--columns uid={name}" for name in names]
+    return VievalError(
+        f"{prompts.name}: {' and '.join(sides)} match the images to different prompts; "
+        f"pass {' or '.join(options)}"
+    )
 
 
 def _order(models: ImageModels, prompts: Prompts) -> _Matching | None:

@@ -176,6 +176,17 @@ def _columns(opened: VerdictFolder, where: str) -> list[str]:
     return [name for name in opened.plan.schema.arrow().names if name in names]
 
 
+def _duckdb() -> Any:
+    """Import DuckDB; VievalError where it is not installed."""
+    try:
+        import duckdb
+    except ImportError:
+        raise VievalError(
+            f"vieval filter requires DuckDB; {install_advice('filter')}"
+        ) from None
+    return duckdb
+
+
 def _passing(
     opened: VerdictFolder,
     table: Any,
@@ -185,12 +196,7 @@ def _passing(
     """Return the matching verdicts in order, with their rows, their prompts and the
     columns to write.
     """
-    try:
-        import duckdb
-    except ImportError:
-        raise VievalError(
-            f"vieval filter requires DuckDB; {install_advice('filter')}"
-        ) from None
+    duckdb = _duckdb()
     scores = opened.plan.schema.scores
     for name, column in score_columns(table, scores):
         table = table.append_column(name, column)

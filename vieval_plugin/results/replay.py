@@ -7,7 +7,7 @@ Logs hold verdicts, not raw replies, so a replay enters where verdicts come out.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import zip_longest
@@ -152,19 +152,25 @@ class Recording:
                 part.partition("/")[0]
             )
             if missing_count == len(recordings) and not is_sibling_part_covered:
-                ids = [key for key in self.verdicts if _part_of(key) == part]
-                raise VievalError(
-                    f"{self.source}: {self.judge} has no recorded verdicts on the "
-                    f"{missing_count} {what} of {part}: 0 of {len(ids)} recorded "
-                    f"ids match (first requested: {next(iter(samples))}; first "
-                    f"recorded: {next(iter(ids), 'none')})"
-                )
+                raise self._no_match_error(part, list(samples), what)
             if missing_count or partly:
                 more = f", {partly} more in part" if partly else ""
                 phrases.append(
                     f"{missing_count} of {len(recordings)} {what} of {part} ({self.judge}{more})"
                 )
         return phrases
+
+    def _no_match_error(
+        self, part: str, requested: Sequence[SampleId], what: str
+    ) -> VievalError:
+        """The error for a part of which no requested id was recorded."""
+        ids = [key for key in self.verdicts if _part_of(key) == part]
+        return VievalError(
+            f"{self.source}: {self.judge} has no recorded verdicts on the "
+            f"{len(requested)} {what} of {part}: 0 of {len(ids)} recorded "
+            f"ids match (first requested: {requested[0]}; first "
+            f"recorded: {next(iter(ids), 'none')})"
+        )
 
 
 _MISSING = Verdict(

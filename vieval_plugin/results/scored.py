@@ -253,18 +253,10 @@ def image_summary(record: Record) -> Iterator[str]:
     """Yield at most five lines on an image: its scores, and the sub-scores and reasons
     of the first answers.
     """
-    verdict = record.verdict
-    source = record.provenance
-    model = ["by", source.backbone] if source.pack else []
-    by = " ".join([source.judge, *source.settings, *model])
-    scores = ", ".join(
-        f"{aspect} {score:.2f}" for aspect, score in verdict.scores.items()
-    )
-    yield (
-        f"{record.id.uid}: {scores or 'no score'} "
-        f"({by}{'' if verdict.status.usable else f', {verdict.status}'})"
-    )
-    steps = [step for step in verdict.trace if step.scores or not step.status.usable]
+    yield _score_line(record)
+    steps = [
+        step for step in record.verdict.trace if step.scores or not step.status.usable
+    ]
     last = _MOST_STEPS if len(steps) <= _MOST_STEPS else _MOST_STEPS - 1
     alike = {(step.failure, step.scores) for step in steps}
     if len(steps) > 1 and len(alike) == 1 and not steps[0].scores:
@@ -279,6 +271,19 @@ def image_summary(record: Record) -> Iterator[str]:
             f"  and {len(steps) - last} more answers: --out FILE stores all of them, "
             "and `vieval show FILE` prints them"
         )
+
+
+def _score_line(record: Record) -> str:
+    """The line with an image's scores and its judge."""
+    verdict = record.verdict
+    source = record.provenance
+    model = ["by", source.backbone] if source.pack else []
+    by = " ".join([source.judge, *source.settings, *model])
+    scores = ", ".join(
+        f"{aspect} {score:.2f}" for aspect, score in verdict.scores.items()
+    )
+    status = "" if verdict.status.usable else f", {verdict.status}"
+    return f"{record.id.uid}: {scores or 'no score'} ({by}{status})"
 
 
 def _failure(step: Step) -> str:

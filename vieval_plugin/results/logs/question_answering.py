@@ -68,6 +68,15 @@ def read(
     dependencies = (
         setting == DSG and config.current().judges.options_of(SPEC).dependencies
     )
+    verdicts = {}
+    for key, source_id in _source_ids(folder).items():
+        image = identity(MODEL_NAMES[key[0]], source_id)
+        verdicts[image] = _verdict(rows.get(key, []), setting, dependencies)
+    return verdicts
+
+
+def _source_ids(folder: Path) -> dict[tuple[str, str], str]:
+    """TIFA160's name of each image that people rated, by its model and item."""
     rated_file = next(folder.rglob(_RATED), folder / _RATED)
     rated = read_table(
         rated_file,
@@ -82,12 +91,7 @@ def read(
         raise VievalError(
             f"{folder}: unknown t2i_model {min(unknown)!r} in {_RATED}; {_ADVICE}"
         )
-    return {
-        identity(MODEL_NAMES[key[0]], source_id): _verdict(
-            rows.get(key, []), setting, dependencies
-        )
-        for key, source_id in source_ids.items()
-    }
+    return source_ids
 
 
 def _answers_file(
