@@ -163,10 +163,8 @@ def _prompts_in(folders: Sequence[Path]) -> Path | None:
         file for folder in folders if isdir(folder) and (file := find_prompts(folder))
     ]
     if len(files) > 1:
-        raise VievalError(
-            f"several prompt files: {abbreviated(list(map(str, files)))}; choose "
-            "one with --prompts"
-        )
+        names = abbreviated(list(map(str, files)))
+        raise VievalError(f"several prompt files: {names}; choose one with --prompts")
     return files[0] if files else None
 
 
@@ -290,8 +288,10 @@ def read_image_samples(
     conditions = {"source": source} if source else {}
     rows = []
     for number, (image, stem) in enumerate(zip(images, stems, strict=True), start=1):
+        is_unique = stems.count(stem) == 1
+        uid = stem if is_unique else f"{stem}_{number}"
         row = {
-            "uid": stem if stems.count(stem) == 1 else f"{stem}_{number}",
+            "uid": uid,
             "images": {"output": image, **conditions},
             "texts": texts,
         }

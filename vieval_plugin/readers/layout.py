@@ -338,7 +338,12 @@ def read_layout(
             f"({layout.images[0]}); pass the folder of a generator"
         )
     conditions = _all_conditions(layout, folder, found_images, prompts)
-    reading = _Reading(layout, folder, _images_by_key(found_images), conditions)
+    reading = _Reading(
+        layout,
+        folder,
+        _images_by_key(found_images),
+        conditions,
+    )
 
     def rows() -> Iterator[SampleRow]:
         default = "tie" if _is_edit(layout) else "tig"
@@ -358,19 +363,15 @@ def read_layout(
             tuple(layout.totals),
             layout.threshold,
         )
+    fingerprint = fingerprint_of(
+        [],
+        layout.title,
+        kind or "",
+        *contents,
+    )
+    notes = tuple(_notes(reading, left_out))
     return read_through(
-        SampleSource(
-            str(folder),
-            rows,
-            fingerprint_of(
-                [],
-                layout.title,
-                kind or "",
-                *contents,
-            ),
-            tuple(_notes(reading, left_out)),
-            totals=totals,
-        )
+        SampleSource(str(folder), rows, fingerprint, notes, totals=totals)
     )
 
 
@@ -456,8 +457,8 @@ def _rows(reading: _Reading) -> Iterator[NumberedRow]:
 
 def _path_fields(key: _Key) -> dict[str, str]:
     """The values of the fields in the paths of a prompt's files."""
-    image_model, place, uid = key
-    category, _, language = place.partition("/")
+    image_model, category_folder, uid = key
+    category, _, language = category_folder.partition("/")
     return {
         "image_model": image_model,
         "category": category,
@@ -493,7 +494,9 @@ def _rows_of_prompt(reading: _Reading, key: _Key) -> Iterator[Cells | BadLine]:
     if layout.source_image:
         source = str(folder / _filled(layout.source_image, fields))
     files = [image.file.absolute() for image in images]
-    files = files or [folder / f"{_filled(layout.images[0], fields)}.png"]
+    if not files:
+        path = _filled(layout.images[0], fields)
+        files = [folder / f"{path}.png"]
     outputs: list[str | Image] = [str(file) for file in files]
     if layout.grid and images:
         try:
@@ -563,9 +566,9 @@ def _conditions_in_tables(
     for name, file in tables.items():
         for key, conditions in _rows_of_table(layout, prompt_layout, file, name):
             if texts.setdefault(key, conditions).text != conditions.text:
+                path = "/".join(filter(None, key))
                 raise VievalError(
-                    f"{file}: {'/'.join(filter(None, key))} has two prompts; use "
-                    "a different uid for each"
+                    f"{file}: {path} has two prompts; use a different uid for each"
                 )
     return texts
 
@@ -702,9 +705,8 @@ def _compiled(template: str, categories: tuple[str, ...]) -> re.Pattern[str]:
             value = "|".join(map(re.escape, choices.split("|")))
         elif name == "category" and categories:
             value = "|".join(map(re.escape, categories))
-        pattern += (
-            f"{re.escape(template[end : field_match.start()])}(?P<{name}>{value})"
-        )
+        literal = re.escape(template[end : field_match.start()])
+        pattern += f"{literal}(?P<{name}>{value})"
         end = field_match.end()
     return re.compile(pattern + re.escape(template[end:]))
 

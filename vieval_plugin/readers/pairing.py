@@ -224,7 +224,8 @@ def _match(models: ImageModels, key: KeyColumn) -> _Matching:
         for file in files:
             options = [*named_rows[file], *numbered.get(file, [])]
             if options:
-                possible[file] = set().union(*(candidates for candidates, _ in options))
+                candidate_rows = (candidates for candidates, _ in options)
+                possible[file] = set().union(*candidate_rows)
             row_draws = [
                 (row, draw)
                 for candidates, draw in claims.get(file, [])[:1]
@@ -322,7 +323,8 @@ def _no_match_error(
         )
         advice = f"use --columns uid={nearest.key.name} to ignore such images"
     elif nearest and nearest.key.is_uid:
-        expected = ", ".join(expected_name(uid) for uid in nearest.key.uids[:3])
+        uids = nearest.key.uids[:3]
+        expected = ", ".join(expected_name(uid) for uid in uids)
         reason = f"no image is named after a uid, such as {expected}"
         advice = "rename the images, or use --columns uid= to match them by row order"
     else:
@@ -334,8 +336,11 @@ def _no_match_error(
             "add uids to the prompts (a CSV with the columns uid and prompt) and "
             "rename the images to UID.png"
         )
-    names = ", ".join([file.name for file in images[:3]] + ["..."] * bool(images[3:]))
+    names = [file.name for file in images[:3]]
+    if images[3:]:
+        names.append("...")
+    examples = ", ".join(names)
     return VievalError(
-        f"{images[0].parent}: cannot match {plural(len(images), 'image')} ({names}) to "
+        f"{images[0].parent}: cannot match {plural(len(images), 'image')} ({examples}) to "
         f"{plural(len(prompts.rows), 'prompt')} of {prompts.name}: {reason}; {advice}"
     )

@@ -125,7 +125,8 @@ def tar_index(
     """
     entries = _located_files(path)
     if last_dot is None:
-        last_dot = _last_dot_ends_keys([name for name, *_ in entries], set(columns))
+        names = [name for name, *_ in entries]
+        last_dot = _last_dot_ends_keys(names, set(columns))
     is_seekable = path.name.lower().endswith(PLAIN)
     samples_by_key: dict[str, int] = {}
     names_by_sample: list[set[str]] = []
@@ -236,9 +237,10 @@ def webdataset_table(
     # JSON columns need a full pass over the tar; a shard's reader is given those of the whole file
     entries = [] if samples else _json_columns(path, index)
     columns = ["key", *entries, *(member.column for member in index)]
+    column_names = tuple(dict.fromkeys(filter(None, columns)))
     return InputTable(
         str(path),
-        tuple(dict.fromkeys(filter(None, columns))),
+        column_names,
         read,
         path.parent,
         (path,),

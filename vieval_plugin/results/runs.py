@@ -151,8 +151,9 @@ def results_of(records: Iterable[Record]) -> Results:
 
 def _is_recorded(by_part: RecordsByPart) -> bool:
     """Return whether any verdict of a run is not missing."""
-    judged = chain(*by_part.values())
-    return any(record.verdict.status is not Status.MISSING for record in chain(*judged))
+    judged = chain.from_iterable(by_part.values())
+    records = chain.from_iterable(judged)
+    return any(record.verdict.status is not Status.MISSING for record in records)
 
 
 def _runs(records: _RecordsBySource) -> list[Run]:

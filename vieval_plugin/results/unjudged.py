@@ -226,12 +226,10 @@ def made_of_row(
         {text: prompt},
     )
     answers = [read_answer(answer, number) for answer in responses_of(row)]
+    image_model = real(file).parent.name
+    image_counts = [len(answer.images) for answer in answers]
     yield from generated_images(
-        conditions,
-        real(file).parent.name,
-        answers,
-        max([1, *(len(answer.images) for answer in answers)]),
-        trusted,
+        conditions, image_model, answers, max([1, *image_counts]), trusted
     )
 
 
