@@ -87,10 +87,8 @@ def read_pairs(folder: Path, part: str) -> list[Contest]:
     """One contest per row: two edits of one image, and which editor people prefer, or
     that they are alike.
     """
-    rows = [
-        _pair(number, row)
-        for number, row in enumerate(read_objects(folder / PAIRS_FILE, ADVICE))
-    ]
+    pairs = read_objects(folder / PAIRS_FILE, ADVICE)
+    rows = [_pair(number, row) for number, row in enumerate(pairs)]
     return read_contests(
         rows,
         folder,

@@ -116,7 +116,8 @@ class Benchmark:
 
 def printed_numbers(text: str) -> dict[str, tuple[float, ...]]:
     """Numbers by judge, from a line for each such as `GPT-4o: 45.69 27.33`."""
-    rows = (line.strip().rpartition(": ") for line in text.strip().splitlines())
+    lines = text.strip().splitlines()
+    rows = (line.strip().rpartition(": ") for line in lines)
     return {judge: tuple(map(float, numbers.split())) for judge, _, numbers in rows}
 
 
@@ -125,8 +126,9 @@ def known_part(name: str, parts: Collection[str], part: str) -> str:
     called `name`.
     """
     if part not in parts:
+        known_parts = ", ".join(parts)
         raise VievalError(
-            f"unknown part {part!r} of {name}; known parts: {', '.join(parts)}"
+            f"unknown part {part!r} of {name}; known parts: {known_parts}"
         )
     return part
 

@@ -36,8 +36,9 @@ _LETTERS = "ABCD"
 def read(folder: Path, part: str) -> list[Contest]:
     """The groups, from `all/contests.jsonl`."""
     home = folder / part
+    contests = read_lines(home / CONTESTS, ADVICE)
     return read_contests(
-        read_lines(home / CONTESTS, ADVICE),
+        contests,
         home,
         ContestRows(NAME, part, KIND, RANKING),
     )

@@ -35,8 +35,9 @@ ADVICE = f"run `vieval prepare {NAME}`"
 def read(folder: Path, part: str) -> list[Contest]:
     """The pairs of a dimension, from `<part>/contests.jsonl`."""
     home = folder / part
+    contests = read_lines(home / CONTESTS, ADVICE)
     return read_contests(
-        read_lines(home / CONTESTS, ADVICE),
+        contests,
         home,
         ContestRows(NAME, part, KIND, SCHEME),
     )

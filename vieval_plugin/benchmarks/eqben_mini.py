@@ -45,10 +45,8 @@ def read(folder: Path, part: str) -> list[Sample]:
         )
     rows = []
     for number, row in enumerate(read_objects(selection, ADVICE)):
-        cells = {
-            "id": number,
-            "tag": row.file("image0").split("/")[0],
-        }
+        tag = row.file("image0").split("/")[0]
+        cells = {"id": number, "tag": tag}
         for k in (0, 1):
             cells[f"image_{k}"] = row.file(f"image{k}")
             cells[f"caption_{k}"] = row.text(f"caption{k}")
@@ -84,10 +82,8 @@ def convert_arrays(folder: Path, preparing: Preparing) -> list[str]:
             )
             continue
         body = io.BytesIO()
-        PIL.Image.fromarray(np.ascontiguousarray(pixels[:, :, ::-1])).save(
-            body,
-            "PNG",
-        )
+        rgb = np.ascontiguousarray(pixels[:, :, ::-1])
+        PIL.Image.fromarray(rgb).save(body, "PNG")
         write_whole(path, body.getvalue(), "folder")
     return problems
 

@@ -75,7 +75,8 @@ def _captions(photo: Row) -> dict[str, list[float]]:
     captions: dict[str, list[float]] = {}
     for number, judgement in enumerate(judgements, start=1):
         row = Row(f"{photo.where}, judgement {number}", judgement)
-        text = " ".join(row.text("caption").split()).strip(".").strip()
+        caption_words = row.text("caption").split()
+        text = " ".join(caption_words).strip(".").strip()
         if not text:
             raise row.error("the caption must contain words, got only a full stop")
         captions.setdefault(text, []).append(row.rating("rating", LOWEST, HIGHEST))

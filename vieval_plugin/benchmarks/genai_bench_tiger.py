@@ -74,12 +74,13 @@ def read(folder: Path, part: str) -> list[Contest]:
 
     A log has the votes and mostly the prompts: enough to compare recorded answers with.
     """
+    frame_count = read_count(folder / FRAMES_FILE, FRAMES)
     common = ContestRows(
         NAME,
         part,
         KINDS[part],
         "four_way",
-        read_count(folder / FRAMES_FILE, FRAMES),
+        frame_count,
     )
     home = folder / part
     if (home / CONTESTS).exists():

@@ -51,10 +51,13 @@ def load(root: Path, part: str) -> list[Sample]:
                     raise BadLine(
                         f"the uid {sample.id.uid!r} is used twice; use a different uid for each row"
                     )
-                samples[sample.id.uid] = replace(
-                    sample,
-                    id=SampleId(NAME, part, "", sample.id.uid),
+                identity = SampleId(
+                    NAME,
+                    part,
+                    "",
+                    sample.id.uid,
                 )
+                samples[sample.id.uid] = replace(sample, id=identity)
         except BadLine as bad:
             raise VievalError(
                 f"{root}: {prompts.unit} {prompt.number}: {bad}"

@@ -92,14 +92,15 @@ def _read_prompts(folder: Path) -> list[Sample]:
             read_scene(texts[WANTED_OBJECTS])
         except VievalError as error:
             raise VievalError(f"{row.where}: {error}") from None
+        sample_id = SampleId(
+            NAME,
+            tag,
+            "",
+            f"{number:05}",
+        )
         prompts.append(
             Sample(
-                SampleId(
-                    NAME,
-                    tag,
-                    "",
-                    f"{number:05}",
-                ),
+                sample_id,
                 {},
                 texts,
                 kind=KIND,
@@ -194,10 +195,8 @@ def prepare_prompts(root: Path, preparing: Preparing) -> Prepared:
     if failed:
         why = f"{ADDRESS}: {failed[0].reason}"
         return Prepared(manual_download_lines(NAME, root, why), False)
-    return Prepared(
-        (f"{job.path}: ready, {sum(TAGS.values())} prompts",),
-        True,
-    )
+    line = f"{job.path}: ready, {sum(TAGS.values())} prompts"
+    return Prepared((line,), True)
 
 
 def prepare(root: Path, preparing: Preparing) -> Prepared:

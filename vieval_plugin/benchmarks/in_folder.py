@@ -71,10 +71,9 @@ class _Reading:
         column.
         """
         opened = open_table(self._path("table", self.described.table))
+        columns = [*self.described.columns.values(), *self._extra]
         table = _derive_columns(
-            replace(opened, roots=(self.folder,)),
-            self.described.split,
-            [*self.described.columns.values(), *self._extra],
+            replace(opened, roots=(self.folder,)), self.described.split, columns
         )
         require_columns(table, self._extra)
         return table

@@ -82,14 +82,8 @@ def _voted(row: Row) -> Row:
         raise row.error(
             "each response must have model_name, and response_content with an image"
         ) from None
-    return Row(
-        row.where,
-        {
-            **_votes(row),
-            "id": row.uid("id"),
-            "candidates": candidates,
-        },
-    )
+    cells = {**_votes(row), "id": row.uid("id"), "candidates": candidates}
+    return Row(row.where, cells)
 
 
 def _votes(row: Row) -> JsonObject:

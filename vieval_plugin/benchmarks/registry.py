@@ -48,7 +48,8 @@ def benchmarks() -> dict[str, Benchmark]:
     if home:
         from vieval_plugin.benchmarks import in_folder
 
-        candidates = (path_of(home), *sorted(path_of(home).glob("*")))
+        home_folder = path_of(home)
+        candidates = (home_folder, *sorted(home_folder.glob("*")))
         folders = [folder for folder in candidates if in_folder.is_benchmark(folder)]
         if not folders:
             _warn(

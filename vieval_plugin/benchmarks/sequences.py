@@ -122,11 +122,13 @@ def _read_own(folder: Path) -> SequenceFolder:
     for row in read_lines(folder / FILE, _HELP):
         try:
             images = tuple(folder / name for name in row.cells["images"])
+            uid = str(row.cells["uid"])
+            instructions = tuple(row.cells["instructions"])
             sequences.append(
                 EditingSequence(
-                    str(row.cells["uid"]),
+                    uid,
                     images,
-                    tuple(row.cells["instructions"]),
+                    instructions,
                 )
             )
         except (KeyError, TypeError) as error:
@@ -188,14 +190,12 @@ def _require_complete(file: Path, sequence: EditingSequence) -> None:
             f"one more image than instructions, got {len(sequence.images)} images and "
             f"{len(sequence.instructions)} instructions"
         )
-    for turn, (image, instruction) in enumerate(
-        zip(
-            sequence.images[1:],
-            sequence.instructions,
-            strict=True,
-        ),
-        start=1,
-    ):
+    turns = zip(
+        sequence.images[1:],
+        sequence.instructions,
+        strict=True,
+    )
+    for turn, (image, instruction) in enumerate(turns, start=1):
         if not isinstance(instruction, str) or not instruction.strip():
             raise VievalError(
                 f"{file}: turn {turn} of sequence {sequence.uid} has no instruction"

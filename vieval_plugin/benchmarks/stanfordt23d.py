@@ -36,14 +36,8 @@ def read(folder: Path, part: str) -> list[Sample]:
     path = folder / "stanfordt23d.json"
 
     def images(model: str, uid: str) -> Mapping[str, Image]:
-        return numbered_roles(
-            "view",
-            numbered(
-                folder / "views" / model / uid,
-                count,
-                (".png", ".jpg"),
-            ),
-        )
+        views = folder / "views" / model / uid
+        return numbered_roles("view", numbered(views, count, (".png", ".jpg")))
 
     return read_rated(
         path,

@@ -116,7 +116,8 @@ def _sample(folder: Path, sample_id: SampleId, row: Row, scores: Row) -> Sample:
 
 
 def _image(folder: Path, name: str) -> Image:
-    home = folder if PurePosixPath(name).parts[0] == IMAGES else folder / IMAGES
+    first_folder = PurePosixPath(name).parts[0]
+    home = folder if first_folder == IMAGES else folder / IMAGES
     return Image(home / name)
 
 

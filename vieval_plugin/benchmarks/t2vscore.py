@@ -39,14 +39,8 @@ def read(folder: Path, part: str) -> list[Sample]:
     count = read_count(folder / FRAMES_FILE, FRAMES)
 
     def images(model: str, uid: str) -> Mapping[str, Image]:
-        return numbered_roles(
-            "frame",
-            numbered(
-                folder / f"frames{count}" / model / uid,
-                count,
-                SUFFIXES,
-            ),
-        )
+        frames = folder / f"frames{count}" / model / uid
+        return numbered_roles("frame", numbered(frames, count, SUFFIXES))
 
     return _rated(folder, part, images)
 
@@ -64,9 +58,8 @@ def videos(folder: Path, count: int) -> list[tuple[Path, Path]]:
         video = folder / "videos" / model / f"{uid}.mp4"
         padded = video.with_name(f"{uid:0>4}.mp4")
         frames = folder / f"frames{count}" / model / uid
-        pairs.append(
-            (padded if padded.exists() and not video.exists() else video, frames)
-        )
+        file = padded if padded.exists() and not video.exists() else video
+        pairs.append((file, frames))
     return pairs
 
 

@@ -284,7 +284,8 @@ def matching(text: str, benchmarks: Mapping[str, str]) -> set[str]:
             f"the judge {text!r} has no task; set VIEVAL_BENCHMARKS to a benchmark folder, "
             "or add a row to the table of tasks"
         )
-    hint = did_you_mean(text.strip("*"), [*benchmarks.values(), *benchmarks])
+    names = [*benchmarks.values(), *benchmarks]
+    hint = did_you_mean(text.strip("*"), names)
     raise VievalError(f"no task or benchmark matches {text!r}{hint}")
 
 

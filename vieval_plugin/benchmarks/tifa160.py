@@ -89,8 +89,9 @@ def _answers(path: Path, images: Collection[str]) -> dict[str, dict[str, float]]
         worker = row.text("worker_id")
         answer = row.text("answer")
         if model not in MODEL_NAMES:
+            known_models = ", ".join(MODEL_NAMES)
             raise VievalError(
-                f"{row.where}: unknown model_type {model!r}; known model types: {', '.join(MODEL_NAMES)}"
+                f"{row.where}: unknown model_type {model!r}; known model types: {known_models}"
             )
         key = f"{row.text('source_id')}_{MODEL_NAMES[model]}"
         if key not in images:

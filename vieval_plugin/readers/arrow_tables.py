@@ -180,11 +180,13 @@ def _table(
             if wanted is not None and all(rows.stop <= end for rows in wanted):
                 return
 
+    readable_columns = tuple(column for column in kinds if column not in unreadable)
+    folder = paths[0].parent
     return InputTable(
         name,
-        tuple(column for column in kinds if column not in unreadable),
+        readable_columns,
         read,
-        paths[0].parent,
+        folder,
         tuple(paths),
         "row",
         unreadable=unreadable,
@@ -319,10 +321,8 @@ def batches_of(
     A value that is stored once may be in every row, so batches are short where it could be large.
     """
     sizes = _row_group_sizes(parquet.metadata)
-    rows = max(
-        1,
-        min(_BATCH, _LARGEST // max([1, *sizes])),
-    )
+    largest_row = max([1, *sizes])
+    rows = max(1, min(_BATCH, _LARGEST // largest_row))
     batches = parquet.iter_batches(
         batch_size=rows, row_groups=groups, columns=list(columns), use_threads=False
     )
@@ -360,17 +360,16 @@ def _unpacked_bytes(column: Any) -> int:
     ):
         return int(column.nbytes)
     lengths = compute.binary_length(column.dictionary)
-    return int(compute.sum(compute.take(lengths, column.indices)).as_py() or 0)
+    cell_lengths = compute.take(lengths, column.indices)
+    return int(compute.sum(cell_lengths).as_py() or 0)
 
 
 def parquet_file(file: Place) -> Any:
     """A parquet file within limits; a decompression bomb is refused."""
     stream = file.system.open_input_file(file.path)
     size = stream.size()
-    footer = int.from_bytes(
-        stream.read_at(4, max(size - 8, 0)),
-        "little",
-    )
+    length_offset = max(size - 8, 0)
+    footer = int.from_bytes(stream.read_at(4, length_offset), "little")
     if footer > _LONGEST_FOOTER:
         raise ValueError(f"its footer of {footer >> 20} MiB is too large")
     # without a buffer of so many bytes all of a row group would be in memory
@@ -467,7 +466,8 @@ def _reread_cell(image: Image) -> Image:
     with reading_table(cell.file):
         for _, first, batch in _batches_with(cell):
             if first.row <= cell.row < first.row + batch.num_rows:
-                value = batch.column(cell.column)[cell.row - first.row].as_py()
+                column = batch.column(cell.column)
+                value = column[cell.row - first.row].as_py()
                 data = value.get("bytes") if isinstance(value, dict) else value
                 if isinstance(data, bytes):
                     return replace(image, source=data)

@@ -511,7 +511,8 @@ def rows_of(
         prefix: begins the uid of a row that is called by its number, which counts from 0 then.
     """
     counts: Counter[tuple[str, str, str]] = Counter()
-    for number, cells in table.read(list(dict.fromkeys(fields.columns.values()))):
+    columns = list(dict.fromkeys(fields.columns.values()))
+    for number, cells in table.read(columns):
         row = sample_row(cells.row if isinstance(cells, BadLine) else cells, fields)
         if isinstance(cells, BadLine):
             yield number, BadLine(str(cells), row)

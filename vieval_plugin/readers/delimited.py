@@ -150,14 +150,8 @@ def _is_quoted(text: str, delimiter: str) -> bool:
         needless = needless or not re.search(rf'{ends}|"', cell[1])
     if not needless:
         return position > 0
-    bare_cells = re.split(
-        ends,
-        re.sub(
-            rf"(?:\A|(?<={ends})){quoted.pattern}",
-            "",
-            text,
-        ),
-    )
+    quoted_cell = rf"(?:\A|(?<={ends})){quoted.pattern}"
+    bare_cells = re.split(ends, re.sub(quoted_cell, "", text))
     return all(_NUMBER.fullmatch(cell) for cell in bare_cells)
 
 
@@ -201,10 +195,11 @@ def csv_table(path: Path, header_advice: str = _HEADER_ADVICE) -> InputTable:
 
 
 def _reader(lines: Iterable[str], dialect: _Dialect) -> Reader:
+    quoting = csv.QUOTE_MINIMAL if dialect.quotes else csv.QUOTE_NONE
     return csv.reader(
         lines,
         delimiter=dialect.delimiter,
-        quoting=csv.QUOTE_MINIMAL if dialect.quotes else csv.QUOTE_NONE,
+        quoting=quoting,
         strict=True,
         skipinitialspace=dialect.skips_spaces,
     )
@@ -283,7 +278,9 @@ def _joined_lines(
     if not joined:
         return []
     start, end = joined[0]
-    rows = f" ({plural(len(joined), 'such row')})" if joined[1:] else ""
+    rows = ""
+    if joined[1:]:
+        rows = f" ({plural(len(joined), 'such row')})"
     return [
         f"lines {start} to {end} are read as one row, because a quotation mark "
         f"opens a cell in line {start}{rows}"

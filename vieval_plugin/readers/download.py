@@ -153,7 +153,8 @@ async def fetch_all(
     limits = aiohttp.ClientTimeout(
         total=DEADLINE * timeout, sock_connect=timeout, sock_read=timeout
     )
-    allowed = frozenset(map(_host, [*(job.url for job in jobs), *hosts])) - {""}
+    urls = [*(job.url for job in jobs), *hosts]
+    allowed = frozenset(map(_host, urls)) - {""}
     # A compressed body has a Content-Length of its own, which says nothing of the file's.
     headers = {"User-Agent": "vieval", "Accept-Encoding": "identity"}
     proxy_hosts = set[str]()
@@ -168,14 +169,15 @@ async def fetch_all(
         with tqdm(
             total=len(todo), desc=label, unit="file", disable=None if label else True
         ) as bar:
+            run = _Run(
+                session,
+                retries,
+                timeout,
+                allowed,
+                proxy_hosts if public else None,
+            )
             failed = await _fetch_side_by_side(
-                _Run(
-                    session,
-                    retries,
-                    timeout,
-                    allowed,
-                    proxy_hosts if public else None,
-                ),
+                run,
                 todo,
                 concurrency,
                 bar,
@@ -203,7 +205,8 @@ async def _fetch_side_by_side(
                 bar.set_postfix(failed=len(failed))
             bar.update()
 
-    workers = [asyncio.create_task(work()) for _ in range(min(concurrency, len(jobs)))]
+    worker_count = min(concurrency, len(jobs))
+    workers = [asyncio.create_task(work()) for _ in range(worker_count)]
     try:
         await asyncio.gather(*workers)
     finally:
@@ -240,9 +243,8 @@ async def _persist(run: _Run, url: str) -> bytes:
             if not failure.again:
                 raise
             wait = failure.wait
-        shortest = min(FIRST_WAIT * 2**attempt, LONGEST_WAIT) * random.uniform(
-            0.75, 1.25
-        )
+        planned_wait = min(FIRST_WAIT * 2**attempt, LONGEST_WAIT)
+        shortest = planned_wait * random.uniform(0.75, 1.25)
         await asyncio.sleep(max(wait or 0.0, shortest))
     return await _attempt(run, url)
 

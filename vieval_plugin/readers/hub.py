@@ -60,10 +60,8 @@ def hub_table(location: str) -> InputTable:
             f"failed ({one_line(error)})"
         ) from None
     if (split := match["split"] or "") not in splits and (split or len(splits) != 1):
-        raise VievalError(
-            f"{location}: choose one of its splits: "
-            f"{abbreviated([f'{name}:{split}' for split in splits])}"
-        )
+        names = [f"{name}:{split}" for split in splits]
+        raise VievalError(f"{location}: choose one of its splits: {abbreviated(names)}")
     dataset = splits[split or next(iter(splits))]
     table = arrow_table([Path(file["filename"]) for file in dataset.cache_files])
     # the folders in which the libraries of the hub keep what they fetched, images included
@@ -120,4 +118,5 @@ def unreachable() -> str:
 
 def one_line(error: BaseException) -> str:
     """Format an exception as one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    text = f"{type(error).__name__}: {error}"
+    return " ".join(text.split())[:300]

@@ -129,10 +129,7 @@ def read_folders(
     if unmade:
         pairs, notes = _expected_images(folders, conditions), list[str]()
     else:
-        condition_folders = _folders_of_conditions(conditions)
-        models = _image_models(folders, condition_folders)
-        pairs, notes = pair_images(models, conditions)
-        notes += _deeper_images_notes(models, condition_folders)
+        pairs, notes = _pair_folders(folders, conditions)
     # prompt by prompt, so that the first few samples are of all image models
     pairs.sort(key=lambda pair: pair.prompt.number)
     references = _references(reference, conditions) if reference else {}
@@ -166,10 +163,8 @@ def _prompts_in(folders: Sequence[Path]) -> Path | None:
         file for folder in folders if isdir(folder) and (file := find_prompts(folder))
     ]
     if len(files) > 1:
-        raise VievalError(
-            f"several prompt files: {abbreviated(list(map(str, files)))}; choose "
-            "one with --prompts"
-        )
+        names = abbreviated(list(map(str, files)))
+        raise VievalError(f"several prompt files: {names}; choose one with --prompts")
     return files[0] if files else None
 
 
@@ -185,6 +180,17 @@ def _read_without_prompts(
         if (prompts := find_prompts(part))
     ]
     return chained(sources or [_samples_with_texts(_image_models(folders), kind)])
+
+
+def _pair_folders(
+    folders: Sequence[Path], conditions: Prompts
+) -> tuple[list[PairedImage], list[str]]:
+    """Match prompts with the images in folders; also return lines for the user."""
+    condition_folders = _folders_of_conditions(conditions)
+    models = _image_models(folders, condition_folders)
+    pairs, notes = pair_images(models, conditions)
+    notes += _deeper_images_notes(models, condition_folders)
+    return pairs, notes
 
 
 def _expected_images(folders: Sequence[Path], conditions: Prompts) -> list[PairedImage]:
@@ -282,8 +288,10 @@ def read_image_samples(
     conditions = {"source": source} if source else {}
     rows = []
     for number, (image, stem) in enumerate(zip(images, stems, strict=True), start=1):
+        is_unique = stems.count(stem) == 1
+        uid = stem if is_unique else f"{stem}_{number}"
         row = {
-            "uid": stem if stems.count(stem) == 1 else f"{stem}_{number}",
+            "uid": uid,
             "images": {"output": image, **conditions},
             "texts": texts,
         }

@@ -161,10 +161,8 @@ def _distinct(path: Path, namesakes: Collection[tuple[str, ...]]) -> str:
 
 def _equal(paths: Iterable[Sequence[str]]) -> int:
     """The number of parts that paths begin with alike."""
-    alike = takewhile(
-        lambda parts: len({*parts}) == 1,
-        zip(*paths, strict=False),
-    )
+    parts_by_depth = zip(*paths, strict=False)
+    alike = takewhile(lambda parts: len({*parts}) == 1, parts_by_depth)
     return len(list(alike))
 
 

@@ -43,7 +43,7 @@ from vieval_plugin.readers.samples import (
     read_through,
     samples_in_rows,
 )
-from vieval_plugin.readers.tables import BadLine, Cells, NumberedRow
+from vieval_plugin.readers.tables import BadLine, Cells, InputTable, NumberedRow
 from vieval_plugin.records import Totals
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
@@ -338,11 +338,12 @@ def read_layout(
             f"({layout.images[0]}); pass the folder of a generator"
         )
     conditions = _all_conditions(layout, folder, found_images, prompts)
-    by_key = defaultdict[_Key, list[_FoundImage]](list)
-    for image in sorted(found_images, key=lambda image: image.order):
-        by_key[image.key].append(image)
-    _require_one_file(by_key.values())
-    reading = _Reading(layout, folder, by_key, conditions)
+    reading = _Reading(
+        layout,
+        folder,
+        _images_by_key(found_images),
+        conditions,
+    )
 
     def rows() -> Iterator[SampleRow]:
         default = "tie" if _is_edit(layout) else "tig"
@@ -362,19 +363,15 @@ def read_layout(
             tuple(layout.totals),
             layout.threshold,
         )
+    fingerprint = fingerprint_of(
+        [],
+        layout.title,
+        kind or "",
+        *contents,
+    )
+    notes = tuple(_notes(reading, left_out))
     return read_through(
-        SampleSource(
-            str(folder),
-            rows,
-            fingerprint_of(
-                [],
-                layout.title,
-                kind or "",
-                *contents,
-            ),
-            tuple(_notes(reading, left_out)),
-            totals=totals,
-        )
+        SampleSource(str(folder), rows, fingerprint, notes, totals=totals)
     )
 
 
@@ -396,6 +393,17 @@ def _notes(reading: _Reading, left_out: Sequence[Path]) -> Iterator[str]:
         path = "/".join(strange[0][1:])
         yield f"{folder}: ignored images of {uids} without a prompt (first: {path})"
     yield from _absent_images_note(reading)
+
+
+def _images_by_key(
+    found_images: Iterable[_FoundImage],
+) -> dict[_Key, list[_FoundImage]]:
+    """Images by key, those of a prompt in order; VievalError for two files of one image."""
+    by_key = defaultdict[_Key, list[_FoundImage]](list)
+    for image in sorted(found_images, key=lambda image: image.order):
+        by_key[image.key].append(image)
+    _require_one_file(by_key.values())
+    return by_key
 
 
 def _require_one_file(groups: Iterable[Sequence[_FoundImage]]) -> None:
@@ -447,34 +455,48 @@ def _rows(reading: _Reading) -> Iterator[NumberedRow]:
             yield number, row
 
 
-def _rows_of_prompt(reading: _Reading, key: _Key) -> Iterator[Cells | BadLine]:
-    """The rows of a prompt, one an image; one whose image is not there where it has none."""
-    layout, folder = reading.layout, reading.folder.absolute()
-    image_model, *path = key
-    images = reading.images.get(key, [])
-    conditions = reading.conditions[key[1:]]
-    category, _, language = path[0].partition("/")
-    fields = {
+def _path_fields(key: _Key) -> dict[str, str]:
+    """The values of the fields in the paths of a prompt's files."""
+    image_model, category_folder, uid = key
+    category, _, language = category_folder.partition("/")
+    return {
         "image_model": image_model,
         "category": category,
         "language": language,
-        "uid": path[1],
-        "prompt": path[1],
+        "uid": uid,
+        "prompt": uid,
     }
-    texts = {"instruction" if _is_edit(layout) else "prompt": conditions.text}
+
+
+def _shared_cells(reading: _Reading, key: _Key) -> Cells:
+    """The cells that the rows of a prompt share."""
+    image_model, *path = key
+    conditions = reading.conditions[key[1:]]
+    text_name = "instruction" if _is_edit(reading.layout) else "prompt"
+    texts = {text_name: conditions.text}
     if conditions.objects:
         texts[WANTED_OBJECTS] = conditions.objects
-    row: Cells = {
+    return {
         "uid": "/".join(filter(None, path)),
-        "image_model": image_model or image_model_of(folder),
+        "image_model": image_model or image_model_of(reading.folder.absolute()),
         "category": reading.category(key[1:]),
         "texts": texts,
     }
-    source = conditions.source
+
+
+def _rows_of_prompt(reading: _Reading, key: _Key) -> Iterator[Cells | BadLine]:
+    """The rows of a prompt, one an image; one whose image is not there where it has none."""
+    layout, folder = reading.layout, reading.folder.absolute()
+    images = reading.images.get(key, [])
+    fields = _path_fields(key)
+    row = _shared_cells(reading, key)
+    source = reading.conditions[key[1:]].source
     if layout.source_image:
         source = str(folder / _filled(layout.source_image, fields))
     files = [image.file.absolute() for image in images]
-    files = files or [folder / f"{_filled(layout.images[0], fields)}.png"]
+    if not files:
+        path = _filled(layout.images[0], fields)
+        files = [folder / f"{path}.png"]
     outputs: list[str | Image] = [str(file) for file in files]
     if layout.grid and images:
         try:
@@ -544,9 +566,9 @@ def _conditions_in_tables(
     for name, file in tables.items():
         for key, conditions in _rows_of_table(layout, prompt_layout, file, name):
             if texts.setdefault(key, conditions).text != conditions.text:
+                path = "/".join(filter(None, key))
                 raise VievalError(
-                    f"{file}: {'/'.join(filter(None, key))} has two prompts; use "
-                    "a different uid for each"
+                    f"{file}: {path} has two prompts; use a different uid for each"
                 )
     return texts
 
@@ -572,8 +594,7 @@ def _rows_of_table(
     columns = list(filter(None, fields))
     require_columns(table, columns)
     folders = {category: folder for folder, category in layout.categories.items()}
-    digits = re.search(r"\{uid:(\d+)\}", layout.images[0])
-    width = int(digits[1]) if digits else 0
+    width = _uid_width(layout)
     for number, (row_number, row) in enumerate(table.read(columns)):
         if isinstance(row, BadLine):
             raise VievalError(
@@ -587,18 +608,22 @@ def _rows_of_table(
             language = str(row.get(prompt_layout.language, ""))
             place = _place(name or folders.get(category, category), language)
         uid = str(row.get(prompt_layout.uid, number)).zfill(width)
-        source = ""
-        if prompt_layout.source:
-            folder = table.folder.absolute() / prompt_layout.source_folder
-            source = str(folder / str(row[prompt_layout.source]))
-        yield (
-            (place, uid),
-            _Conditions(
-                str(row[prompt]),
-                category,
-                source,
-            ),
-        )
+        source = _source_file(prompt_layout, table, row)
+        yield (place, uid), _Conditions(str(row[prompt]), category, source)
+
+
+def _uid_width(layout: Layout) -> int:
+    """The number of digits of a uid in the paths of images; 0 where any number will do."""
+    digits = re.search(r"\{uid:(\d+)\}", layout.images[0])
+    return int(digits[1]) if digits else 0
+
+
+def _source_file(prompt_layout: LayoutPrompts, table: InputTable, row: Cells) -> str:
+    """The file of the source of a row; empty where the table has none."""
+    if not prompt_layout.source:
+        return ""
+    folder = table.folder.absolute() / prompt_layout.source_folder
+    return str(folder / str(row[prompt_layout.source]))
 
 
 def _tables(
@@ -680,9 +705,8 @@ def _compiled(template: str, categories: tuple[str, ...]) -> re.Pattern[str]:
             value = "|".join(map(re.escape, choices.split("|")))
         elif name == "category" and categories:
             value = "|".join(map(re.escape, categories))
-        pattern += (
-            f"{re.escape(template[end : field_match.start()])}(?P<{name}>{value})"
-        )
+        literal = re.escape(template[end : field_match.start()])
+        pattern += f"{literal}(?P<{name}>{value})"
         end = field_match.end()
     return re.compile(pattern + re.escape(template[end:]))
 

@@ -165,17 +165,21 @@ def _chosen(models: ImageModels, prompts: Prompts) -> _Matching:
     first, *others = candidates
     for rival in others:
         if rival.rows != first.rows:
-            names = [matching.key.name for matching in (first, rival)]
-            sides = [
-                f"column {name!r}" if name else "the order of the rows"
-                for name in names
-            ]
-            raise VievalError(
-                f"{prompts.name}: {' and '.join(sides)} match the images to "
-                "different prompts; pass "
-                f"{' or '.join(f'--columns uid={name}' for name in names)}"
-            )
+            raise _disagreement_error(first, rival, prompts)
     return first
+
+
+def _disagreement_error(
+    first: _Matching, rival: _Matching, prompts: Prompts
+) -> VievalError:
+    """The error for two matchings that fit and give an image different prompts."""
+    names = [matching.key.name for matching in (first, rival)]
+    sides = [f"column {name!r}" if name else "the order of the rows" for name in names]
+    options = [f"--columns uid={name}" for name in names]
+    return VievalError(
+        f"{prompts.name}: {' and '.join(sides)} match the images to different prompts; "
+        f"pass {' or '.join(options)}"
+    )
 
 
 def _order(models: ImageModels, prompts: Prompts) -> _Matching | None:
@@ -220,7 +224,8 @@ def _match(models: ImageModels, key: KeyColumn) -> _Matching:
         for file in files:
             options = [*named_rows[file], *numbered.get(file, [])]
             if options:
-                possible[file] = set().union(*(candidates for candidates, _ in options))
+                candidate_rows = (candidates for candidates, _ in options)
+                possible[file] = set().union(*candidate_rows)
             row_draws = [
                 (row, draw)
                 for candidates, draw in claims.get(file, [])[:1]
@@ -318,7 +323,8 @@ def _no_match_error(
         )
         advice = f"use --columns uid={nearest.key.name} to ignore such images"
     elif nearest and nearest.key.is_uid:
-        expected = ", ".join(expected_name(uid) for uid in nearest.key.uids[:3])
+        uids = nearest.key.uids[:3]
+        expected = ", ".join(expected_name(uid) for uid in uids)
         reason = f"no image is named after a uid, such as {expected}"
         advice = "rename the images, or use --columns uid= to match them by row order"
     else:
@@ -330,8 +336,11 @@ def _no_match_error(
             "add uids to the prompts (a CSV with the columns uid and prompt) and "
             "rename the images to UID.png"
         )
-    names = ", ".join([file.name for file in images[:3]] + ["..."] * bool(images[3:]))
+    names = [file.name for file in images[:3]]
+    if images[3:]:
+        names.append("...")
+    examples = ", ".join(names)
     return VievalError(
-        f"{images[0].parent}: cannot match {plural(len(images), 'image')} ({names}) to "
+        f"{images[0].parent}: cannot match {plural(len(images), 'image')} ({examples}) to "
         f"{plural(len(prompts.rows), 'prompt')} of {prompts.name}: {reason}; {advice}"
     )

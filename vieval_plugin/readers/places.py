@@ -148,7 +148,8 @@ def place_at(location: str, options: str = "") -> Place:
             "keys; set keys in the environment"
         )
     systems = arrow(f"reading {name}").fs
-    uri = f"{name}?{'&'.join(filter(None, (query, options)))}".rstrip("?")
+    parameters = "&".join(filter(None, (query, options)))
+    uri = f"{name}?{parameters}".rstrip("?")
     try:
         system, path = systems.FileSystem.from_uri(uri)
     except Exception as error:
@@ -156,11 +157,13 @@ def place_at(location: str, options: str = "") -> Place:
             f"{name}: cannot open object storage ({reason_of(error)})"
         ) from None
     user = "anonymous@" if bucket.startswith("anonymous@") else ""
+    scheme = f"{match[1]}://{user}"
+    query_suffix = f"?{query}" if query else ""
     return Place(
         path.rstrip("/"),
         system,
-        f"{match[1]}://{user}",
-        f"?{query}" if query else "",
+        scheme,
+        query_suffix,
     )
 
 
@@ -202,8 +205,10 @@ def parquet_footer(place: Place) -> bytes:
         size = file.size()
 
         def last(count: int) -> bytes:
-            return bytes(file.read_at(min(size, count), max(size - count, 0)))
+            start = max(size - count, 0)
+            return bytes(file.read_at(min(size, count), start))
 
         end = last(_READ_AT_ONCE)
-        length = int.from_bytes(end[-_FOOTER:][:4], "little") + _FOOTER
+        length_bytes = end[-_FOOTER:][:4]
+        length = int.from_bytes(length_bytes, "little") + _FOOTER
         return end[-length:] if length <= len(end) else last(length)

@@ -56,9 +56,9 @@ def read_rated(
         texts = {"prompt": Row(where, cells).text("prompt")}
         for model in cells["models"]:
             if model not in models:
+                known_models = abbreviated(list(models))
                 raise VievalError(
-                    f"{where}: unknown image model {model!r}; known image models: "
-                    f"{abbreviated(list(models))}"
+                    f"{where}: unknown image model {model!r}; known image models: {known_models}"
                 )
         for model in models:
             if model in cells["models"]:

@@ -126,9 +126,8 @@ class Row:
 
     def _cell(self, column: str) -> Any:
         if column not in self.cells:
-            raise self.error(
-                f"missing {column} (found: {abbreviated(list(self.cells)) or 'none'})"
-            )
+            columns = abbreviated(list(self.cells)) or "none"
+            raise self.error(f"missing {column} (found: {columns})")
         return self.cells[column]
 
 
@@ -144,11 +143,8 @@ def rating(
         or not isinstance(value, (int, float))
         or not low <= value <= high
     ):
-        raise _unlike(
-            where,
-            value,
-            f"a rating from {low:g} to {high:g}",
-        )
+        expected = f"a rating from {low:g} to {high:g}"
+        raise _unlike(where, value, expected)
     return value + 0.0  # which takes the sign off a zero
 
 

@@ -105,18 +105,14 @@ def read_samples(
         return samples_in_rows(rows, table.folder, kind, table.unit)
 
     names = (f"{key}={name}" for key, name in fields.columns.items())
+    fingerprint = fingerprint_of(
+        table.files,
+        kind or "",
+        *names,
+    )
+    notes = (*fields.notes, *leftover_notes(table.name, fields.leftover))
     return read_through(
-        SampleSource(
-            table.name,
-            read,
-            fingerprint_of(
-                table.files,
-                kind or "",
-                *names,
-            ),
-            (*fields.notes, *leftover_notes(table.name, fields.leftover)),
-            no_text=fields.no_text,
-        )
+        SampleSource(table.name, read, fingerprint, notes, no_text=fields.no_text)
     )
 
 
@@ -214,15 +210,13 @@ def chained(sources: Sequence[SampleSource]) -> SampleSource:
             for row in source:
                 yield replace(row, place=f"{source.name}: {row.place}")
 
+    name = ", ".join(source.name for source in sources)
+    fingerprint = fingerprint_of([], *(source.fingerprint for source in sources))
+    notes = tuple(note for source in sources for note in source.notes)
+    no_text = next(filter(None, (source.no_text for source in sources)), "")
+    totals = sources[0].totals
     return read_through(
-        SampleSource(
-            ", ".join(source.name for source in sources),
-            rows,
-            fingerprint_of([], *(source.fingerprint for source in sources)),
-            tuple(note for source in sources for note in source.notes),
-            no_text=next(filter(None, (source.no_text for source in sources)), ""),
-            totals=sources[0].totals,
-        )
+        SampleSource(name, rows, fingerprint, notes, no_text=no_text, totals=totals)
     )
 
 
@@ -349,11 +343,8 @@ def _sample_of_bad_row(
     kind: str | None,
 ) -> Sample:
     """The sample that a bad row stands for, as far as it can be told."""
-    names = (
-        row.get("uid"),
-        row.get("image_model"),
-        row.get("kind", row.get("task", kind)),
-    )
+    row_kind = row.get("kind", row.get("task", kind))
+    names = (row.get("uid"), row.get("image_model"), row_kind)
     uid, model, code = (
         name if isinstance(name, str) and not overlong(name) else "" for name in names
     )

@@ -57,7 +57,8 @@ def unpack(
         )
     for unfinished in target.parent.glob(f"{target.name}.*.part"):
         shutil.rmtree(unfinished, ignore_errors=True)
-    staged = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+    token = secrets.token_hex(4)
+    staged = target.with_name(f"{target.name}.{token}.part")
     try:
         source = archive.open("rb")
     except OSError as error:
@@ -118,7 +119,8 @@ class _Bounded(gzip.GzipFile):
 
     @property
     def too_much(self) -> _Refused:
-        return _Refused(f"contains more than {self.total / 2**20:g} MiB")
+        mebibytes = self.total / 2**20
+        return _Refused(f"contains more than {mebibytes:g} MiB")
 
 
 def _gather(

@@ -176,8 +176,9 @@ def _extract(
             if number >= numbers[-1]:
                 break
     for index, number in enumerate(numbers):
+        frame_file = to / f"{index}{SUFFIXES[0]}"
         write_whole(
-            to / f"{index}{SUFFIXES[0]}",
+            frame_file,
             bodies[number],
             "folder",
         )

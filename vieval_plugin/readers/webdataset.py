@@ -123,12 +123,10 @@ def tar_index(
         VievalError: it cannot be read, two images are one column of a sample, or it is compressed
             and members of a sample are not together.
     """
-    entries = [
-        (name, entry.offset_data, entry.size, entry.chksum)
-        for name, entry, _ in _tar_entries(path)
-    ]
+    entries = _located_files(path)
     if last_dot is None:
-        last_dot = _last_dot_ends_keys([name for name, *_ in entries], set(columns))
+        names = [name for name, *_ in entries]
+        last_dot = _last_dot_ends_keys(names, set(columns))
     is_seekable = path.name.lower().endswith(PLAIN)
     samples_by_key: dict[str, int] = {}
     names_by_sample: list[set[str]] = []
@@ -141,23 +139,40 @@ def tar_index(
             sample = samples_by_key[key] = len(names_by_sample)
             names_by_sample.append(set())
         elif sample < len(names_by_sample) - 1 and not is_seekable:
-            raise VievalError(
-                f"{path}: {full_name} is separate from the other members of its "
-                "sample; recreate the archive with tar --sort=name, or without "
-                "compression"
-            )
+            raise _separate_member_error(path, full_name)
         names_by_sample[sample].add(name)
         member = TarMember(sample, key, name, *location)
         if member.is_image:
             first_name = images.setdefault((sample, member.column), full_name)
             if first_name != full_name:
-                raise VievalError(
-                    f"{path}: {first_name} and {full_name} are both column "
-                    f"{member.column!r} of one sample; remove one, or rename it to KEY.NAME.SUFFIX"
-                )
+                raise _same_column_error(path, member, first_name, full_name)
         members.append(member)
     members.sort(key=attrgetter("sample"))
     return TarIndex(tuple(members), last_dot)
+
+
+def _located_files(path: Path) -> list[tuple[str, int, int, int]]:
+    """The name of each file in a tar, where its content begins, its size and checksum."""
+    return [
+        (name, entry.offset_data, entry.size, entry.chksum)
+        for name, entry, _ in _tar_entries(path)
+    ]
+
+
+def _separate_member_error(path: Path, full_name: str) -> VievalError:
+    return VievalError(
+        f"{path}: {full_name} is separate from the other members of its sample; "
+        "recreate the archive with tar --sort=name, or without compression"
+    )
+
+
+def _same_column_error(
+    path: Path, member: TarMember, first_name: str, full_name: str
+) -> VievalError:
+    return VievalError(
+        f"{path}: {first_name} and {full_name} are both column {member.column!r} of "
+        "one sample; remove one, or rename it to KEY.NAME.SUFFIX"
+    )
 
 
 def _key_and_name(full_name: str, last_dot: bool) -> tuple[str, str]:
@@ -222,9 +237,10 @@ def webdataset_table(
     # JSON columns need a full pass over the tar; a shard's reader is given those of the whole file
     entries = [] if samples else _json_columns(path, index)
     columns = ["key", *entries, *(member.column for member in index)]
+    column_names = tuple(dict.fromkeys(filter(None, columns)))
     return InputTable(
         str(path),
-        tuple(dict.fromkeys(filter(None, columns))),
+        column_names,
         read,
         path.parent,
         (path,),

@@ -238,14 +238,12 @@ def prompts_digest(records: Iterable[Record]) -> str:
     """First digits of the SHA-256 of the prompts of records, including the prompts'
     images.
     """
-    return _digest(
-        {
-            _key(sample.id): _shown(sample)
-            for record in records
-            if record.sample
-            for sample in candidates_of(record.sample)
-        }
-    )
+    prompts = {}
+    for record in records:
+        if record.sample:
+            for sample in candidates_of(record.sample):
+                prompts[_key(sample.id)] = _shown(sample)
+    return _digest(prompts)
 
 
 def _digest(prompts: _Prompts) -> str:
@@ -336,12 +334,17 @@ def night_of(
     }
     if not all(sides.values()):  # contests involve both
         sides = {name: list(records) for name in sides}
+    today = datetime.now(UTC).date().isoformat()
+    images = _images_digest(sides[challenger], challenger)
+    baseline = _images_digest(sides[reference], reference)
+    judge = _short_digest(sorted(judge_fields(records[0].provenance).items()))
+    prompts = prompts_digest(sides[challenger])
     return Night(
-        datetime.now(UTC).date().isoformat(),
-        _images_digest(sides[challenger], challenger),
-        _images_digest(sides[reference], reference),
-        _short_digest(sorted(judge_fields(records[0].provenance).items())),
-        prompts_digest(sides[challenger]),
+        today,
+        images,
+        baseline,
+        judge,
+        prompts,
         difference,
         n,
     )
@@ -363,7 +366,8 @@ def add_night(path: Path, night: Night) -> list[Night]:
             lines = enumerate(file.read().splitlines(), start=1)
             nights = [_read(path, number, line) for number, line in lines]
             # any change of the baseline, the judge or the prompts begins a new series
-            latest = takewhile(lambda n: n.series == night.series, nights[::-1])
+            newest_first = nights[::-1]
+            latest = takewhile(lambda n: n.series == night.series, newest_first)
             series = [*latest][::-1]
             if any(earlier.images == night.images for earlier in series):
                 return series
@@ -419,4 +423,5 @@ def _images_digest(records: Sequence[Record], generator: str) -> str:
 
 
 def _short_digest(content: object) -> str:
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:_SHORT_DIGITS]
+    text = json.dumps(content)
+    return hashlib.sha256(text.encode()).hexdigest()[:_SHORT_DIGITS]

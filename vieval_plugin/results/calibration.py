@@ -186,9 +186,9 @@ def _require_enough(
     """
     if rated and not {*rated} & {*aspects}:
         missing = enumeration(aspects, "or")
+        rated_kinds = enumeration(sorted(rated))
         raise VievalError(
-            f"people rated {enumeration(sorted(rated))}, but the judge scores "
-            f"{missing}; label {missing}"
+            f"people rated {rated_kinds}, but the judge scores {missing}; label {missing}"
         )
     if not labels.are_enough:
         label_count = plural(len(labels.prompts), "label")
@@ -204,12 +204,17 @@ def _labels(images: Sequence[Observation], aspect: str) -> Labels:
     rated = [
         o for o in images if aspect in o.scores and not np.isnan(mean_rating(o, aspect))
     ]
+    scores = np.array([o.scores[aspect] for o in rated])
+    ratings = np.array([mean_rating(o, aspect) for o in rated])
+    kinds = [o.kind for o in rated]
+    clusters = [o.cluster for o in rated]
+    image_models = [o.image_model for o in rated]
     return Labels(
-        np.array([o.scores[aspect] for o in rated]),
-        np.array([mean_rating(o, aspect) for o in rated]),
-        [o.kind for o in rated],
-        [o.cluster for o in rated],
-        [o.image_model for o in rated],
+        scores,
+        ratings,
+        kinds,
+        clusters,
+        image_models,
     )
 
 

@@ -120,12 +120,8 @@ def plain(record: Record) -> Record:
         for name in (sample.part, sample.image_model, sample.uid)
     )
     paths = [step.path for step in verdict.trace]
-    if reason := overlong(
-        *names,
-        *labels,
-        *by,
-        *chain(*paths),
-    ):
+    path_parts = chain(*paths)
+    if reason := overlong(*names, *labels, *by, *path_parts):
         raise VievalError(reason)
     if (deep := max(map(len, paths), default=0)) > _DEEPEST:
         raise VievalError(

@@ -176,6 +176,17 @@ def _columns(opened: VerdictFolder, where: str) -> list[str]:
     return [name for name in opened.plan.schema.arrow().names if name in names]
 
 
+def _duckdb() -> Any:
+    """Import DuckDB; VievalError where it is not installed."""
+    try:
+        import duckdb
+    except ImportError:
+        raise VievalError(
+            f"vieval filter requires DuckDB; {install_advice('filter')}"
+        ) from None
+    return duckdb
+
+
 def _passing(
     opened: VerdictFolder,
     table: Any,
@@ -185,12 +196,7 @@ def _passing(
     """Return the matching verdicts in order, with their rows, their prompts and the
     columns to write.
     """
-    try:
-        import duckdb
-    except ImportError:
-        raise VievalError(
-            f"vieval filter requires DuckDB; {install_advice('filter')}"
-        ) from None
+    duckdb = _duckdb()
     scores = opened.plan.schema.scores
     for name, column in score_columns(table, scores):
         table = table.append_column(name, column)
@@ -211,7 +217,8 @@ def _passing(
             raise KeyboardInterrupt from None
     names = [*_KEY, *scores, "status"]
     added = passing.sort_by([(name, "ascending") for name in _KEY])
-    added = added.select([*names, "uid"]).rename_columns([*names, UID])
+    added = added.select([*names, "uid"])
+    added = added.rename_columns([*names, UID])
     described = opened.plan.provenance.calibration
     if calibration:
         described = calibration.described
@@ -259,12 +266,13 @@ def _problem(error: str, columns: Sequence[str]) -> str:
     """
     if missing := _NO_COLUMN.search(error):
         hint = did_you_mean(missing[1], columns, 0.6) or ";"
+        known_names = abbreviated(columns)
         return (
-            f"unknown column {missing[1]!r}{hint} known columns: "
-            f"{abbreviated(columns)}; columns of the data set are not supported, and "
-            "strings require single quotes"
+            f"unknown column {missing[1]!r}{hint} known columns: {known_names}; columns of "
+            "the data set are not supported, and strings require single quotes"
         )
-    reason = error.splitlines()[0].partition(" Error: ")[2][:200]
+    first_line = error.splitlines()[0]
+    reason = first_line.partition(" Error: ")[2][:200]
     return (
         f"invalid condition ({reason}); use one such as \"SC > .7 and status = 'ok'\""
     )
@@ -296,14 +304,20 @@ def _write(
     for row in passing.to_pylist():
         fields = {name: row[name] for name in row if name not in _KEY}
         verdicts.setdefault(row["row"], []).append(fields)
-    members = {
-        n: json.dumps(row_verdicts if row_verdicts[1:] else row_verdicts[0]).encode()
-        for n, row_verdicts in verdicts.items()
-    }
+    members = {}
+    for number, row_verdicts in verdicts.items():
+        document = row_verdicts if row_verdicts[1:] else row_verdicts[0]
+        members[number] = json.dumps(document).encode()
+    archive = Path(opened.plan.root) / file.path
+    index = tar_members(
+        file,
+        root,
+        opened.folder.indexes,
+    )
     copy_samples(
-        Path(opened.plan.root) / file.path,
+        archive,
         target,
-        tar_members(file, root, opened.folder.indexes),
+        index,
         members,
         f"{prefix}{ADDED}",
     )

@@ -66,7 +66,8 @@ def write_flat(path: Path, records: Iterable[Record], aspects: Iterable[str]) ->
     rows = (_row(record, scores) for record in records)
     if path.suffix.lower() == CSV:
         texts = (["" if cell is None else str(cell) for cell in row] for row in rows)
-        write_whole(path, (csv_text([row]) for row in chain([_header(scores)], texts)))
+        table = chain([_header(scores)], texts)
+        write_whole(path, (csv_text([row]) for row in table))
     else:
         write_whole(path, _parquet(rows, scores))
 

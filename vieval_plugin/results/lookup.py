@@ -55,11 +55,16 @@ class Lookup:
             for record in self.records
             if judge in (None, record.provenance.judge)
         ]
-        matches = (
-            [record for record in candidates if str(record.id) == name]
-            or [record for record in candidates if str(record.id).endswith(f"/{name}")]
-            or [record for record in candidates if name in _names_of_file(record)]
-        )
+        matches = [record for record in candidates if str(record.id) == name]
+        if not matches:
+            ending = f"/{name}"
+            matches = [
+                record for record in candidates if str(record.id).endswith(ending)
+            ]
+        if not matches:
+            matches = [
+                record for record in candidates if name in _names_of_file(record)
+            ]
         if len(matches) == 1:
             return matches[0]
         like = [str(record.id) for record in matches or self.records]

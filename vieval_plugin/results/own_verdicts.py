@@ -103,12 +103,12 @@ def _common_and_runs(
         if document is None:
             document = read_json(document_file.read_text(encoding="utf-8"))
         _require_whole_characters(document)
-        common = {
-            "version": str(document.get("versions", {}).get("vieval", "")),
-            "totals": _read_totals(document.get("inputs", {}).get("totals")),
-        }
+        version = str(document.get("versions", {}).get("vieval", ""))
+        totals = _read_totals(document.get("inputs", {}).get("totals"))
+        common = {"version": version, "totals": totals}
         runs = document["runs"].items()
-        return common, {run: read_provenance(r["provenance"]) for run, r in runs}
+        provenances = {run: read_provenance(r["provenance"]) for run, r in runs}
+        return common, provenances
     except FileNotFoundError:
         raise VievalError(
             f"{path}: {document_file.name}, which records the judges used, is missing "
@@ -125,9 +125,11 @@ def _read_totals(document: JsonObject | None) -> Totals | None:
     if document is None:
         return None
     threshold = document["threshold"]
+    benchmark = str(document["benchmark"])
+    names = tuple(map(str, document["names"]))
     return Totals(
-        str(document["benchmark"]),
-        tuple(map(str, document["names"])),
+        benchmark,
+        names,
         None if threshold is None else float(threshold),
     )
 
@@ -185,7 +187,8 @@ def record_of_line(
 
 
 def _id(benchmark: str, part: str, row: JsonObject) -> SampleId:
-    model, uid = str(row["image_model"]), str(row["uid"])
+    model = str(row["image_model"])
+    uid = str(row["uid"])
     return SampleId(
         benchmark,
         part,
@@ -202,9 +205,9 @@ def _require_same_run(source: Provenance, row: JsonObject) -> None:
         ("setting", source.setting),
     ):
         if row.get(name, value) != value:
+            row_value = str(row[name])[:40]
             raise VievalError(
-                f"its {name} is {str(row[name])[:40]!r}, but its run has {value!r}; "
-                "restore the file"
+                f"its {name} is {row_value!r}, but its run has {value!r}; restore the file"
             )
 
 

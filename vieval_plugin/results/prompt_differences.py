@@ -66,7 +66,8 @@ def prompt_forms(sample: Sample) -> frozenset[str]:
         for role, _ in outputs(sample):
             del images[role]
     digests = " ".join(images[role].sha256 for role in sorted(images))
-    words = " ".join(sample.texts.values()).lower().split()[:_MOST_WORDS]
+    text = " ".join(sample.texts.values()).lower()
+    words = text.split()[:_MOST_WORDS]
     return frozenset(
         f"{digests} | {' '.join([*words[:position], '_', *words[position + 1 :]])}"
         for position in range(len(words))

@@ -7,7 +7,7 @@ Logs hold verdicts, not raw replies, so a replay enters where verdicts come out.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import zip_longest
@@ -84,13 +84,8 @@ class Recording:
         absent ones are missing.
         """
         columns = map(self.recordings_for, contest.candidates)
-        return tuple(
-            (
-                contest_verdict([verdict for verdict, _ in row]),
-                next((by for _, by in row if by), None),
-            )
-            for row in zip_longest(*columns, fillvalue=(_MISSING, None))
-        )
+        rows = zip_longest(*columns, fillvalue=(_MISSING, None))
+        return tuple(map(_combined_recording, rows))
 
     def verdict(self, judged: SampleId | Judged, repeat: int = 0) -> Recorded:
         """The recorded verdict, or one with status `missing`.
@@ -148,17 +143,12 @@ class Recording:
             )
             are_contests = any(isinstance(s, Contest) for s in samples.values())
             what = "contests" if are_contests else "samples"
+            benchmark = part.partition("/")[0]
             is_sibling_part_covered = part not in self.covered and self.covers(
-                part.partition("/")[0]
+                benchmark
             )
             if missing_count == len(recordings) and not is_sibling_part_covered:
-                ids = [key for key in self.verdicts if _part_of(key) == part]
-                raise VievalError(
-                    f"{self.source}: {self.judge} has no recorded verdicts on the "
-                    f"{missing_count} {what} of {part}: 0 of {len(ids)} recorded "
-                    f"ids match (first requested: {next(iter(samples))}; first "
-                    f"recorded: {next(iter(ids), 'none')})"
-                )
+                raise self._mismatch_error(part, list(samples), what)
             if missing_count or partly:
                 more = f", {partly} more in part" if partly else ""
                 phrases.append(
@@ -166,12 +156,31 @@ class Recording:
                 )
         return phrases
 
+    def _mismatch_error(
+        self, part: str, requested: Sequence[SampleId], what: str
+    ) -> VievalError:
+        """The error for a part of which no requested id was recorded."""
+        ids = [key for key in self.verdicts if _part_of(key) == part]
+        return VievalError(
+            f"{self.source}: {self.judge} has no recorded verdicts on the "
+            f"{len(requested)} {what} of {part}: 0 of {len(ids)} recorded "
+            f"ids match (first requested: {requested[0]}; first "
+            f"recorded: {next(iter(ids), 'none')})"
+        )
+
 
 _MISSING = Verdict(
     {},
     Status.MISSING,
     trace=(Step(("sample",), Status.MISSING, reason="not recorded"),),
 )
+
+
+def _combined_recording(recordings: Sequence[Recorded]) -> Recorded:
+    """The verdict on a contest by one verdict on each candidate."""
+    verdict = contest_verdict([verdict for verdict, _ in recordings])
+    provenance = next((by for _, by in recordings if by), None)
+    return verdict, provenance
 
 
 def _id(judged: SampleId | Judged) -> SampleId:
@@ -250,11 +259,12 @@ def load(
             unread_lines,
         )
     # logs of a part are a folder, or files whose names end in the part's
-    folders = {
-        source / folder: known_part
-        for folder, known_part in benchmark_registry.folders().items()
-        if (source / folder).is_dir() or any(source.glob(f"*_{folder}.json"))
-    }
+    folders = {}
+    for folder_name, known_part in benchmark_registry.folders().items():
+        folder = source / folder_name
+        part_files = source.glob(f"*_{folder_name}.json")
+        if folder.is_dir() or any(part_files):
+            folders[folder] = known_part
     if not folders:
         examples = ", ".join(list(benchmark_registry.folders())[:3])
         raise VievalError(

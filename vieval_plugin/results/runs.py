@@ -149,6 +149,13 @@ def results_of(records: Iterable[Record]) -> Results:
     return Results(tuple(_runs(by_source)))
 
 
+def _is_recorded(by_part: RecordsByPart) -> bool:
+    """Return whether any verdict of a run is not missing."""
+    judged = chain.from_iterable(by_part.values())
+    records = chain.from_iterable(judged)
+    return any(record.verdict.status is not Status.MISSING for record in records)
+
+
 def _runs(records: _RecordsBySource) -> list[Run]:
     grouped: dict[tuple[str, Source], RecordsByPart] = defaultdict(
         lambda: defaultdict(list)
@@ -158,13 +165,7 @@ def _runs(records: _RecordsBySource) -> list[Run]:
     # a replay of several judges from the logs of one leaves the others wholly missing: nothing to
     # report
     recorded = {
-        key: by_part
-        for key, by_part in grouped.items()
-        if any(
-            record.verdict.status is not Status.MISSING
-            for judged in by_part.values()
-            for record in chain(*judged)
-        )
+        key: by_part for key, by_part in grouped.items() if _is_recorded(by_part)
     } or grouped
     titles = {name: spec.title for name, spec in judge_registry.judges().items()}
     sources = defaultdict[str, list[Source]](list)

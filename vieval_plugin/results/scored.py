@@ -63,9 +63,12 @@ class BenchmarkScores:
         if totals.threshold is not None and not math.isnan(score):
             score = float(score >= totals.threshold)
         generator = record.id.image_model or YOUR_IMAGES
-        self.by_system[totals, judge, generator].append(
-            _ImageScore(record.category, record.id.uid, score)
+        image = _ImageScore(
+            record.category,
+            record.id.uid,
+            score,
         )
+        self.by_system[totals, judge, generator].append(image)
 
     def tables(self) -> list[Table]:
         """Build one table per benchmark, with totals per judge and generator and the
@@ -94,10 +97,12 @@ class BenchmarkScores:
             )
         shares = [(f"{share} right", f"prompts ({share})") for share in _shares(totals)]
         header = ("judge", "generator", "category", "mean", "images", "scored")
+        title = f"Totals of {totals.benchmark}: {unit}"
+        columns = (*header, *chain(*shares))
         return Table(
             name,
-            f"Totals of {totals.benchmark}: {unit}",
-            (*header, *chain(*shares)),
+            title,
+            columns,
             tuple(rows),
         )
 
@@ -122,7 +127,8 @@ def _total_rows(
     unit = "category" if len(means) == 1 else "categories"
     overall = ("all images", _mean_score(images), images)
     if by_category:
-        overall = (f"mean of {len(means)} {unit}", _mean(means), images)
+        label = f"mean of {len(means)} {unit}"
+        overall = (label, _mean(means), images)
     parts = (
         (category or "no category", _mean_score(part), part)
         for category, part in sorted(by_category.items())
@@ -243,7 +249,12 @@ def write_scored(
     with write_run_file(out, runs_document(inputs, runs, usage)):
         if is_flat(out):
             scores = ((*run.aspects, *run.calibrated_scores) for run in runs.values())
-            write_flat(out, (record for _, record in read), chain(*scores))
+            records = (record for _, record in read)
+            write_flat(
+                out,
+                records,
+                chain(*scores),
+            )
         else:
             write_whole(out, (line for line, _ in read))
     return scored
@@ -253,22 +264,15 @@ def image_summary(record: Record) -> Iterator[str]:
     """Yield at most five lines on an image: its scores, and the sub-scores and reasons
     of the first answers.
     """
-    verdict = record.verdict
-    source = record.provenance
-    model = ["by", source.backbone] if source.pack else []
-    by = " ".join([source.judge, *source.settings, *model])
-    scores = ", ".join(
-        f"{aspect} {score:.2f}" for aspect, score in verdict.scores.items()
-    )
-    yield (
-        f"{record.id.uid}: {scores or 'no score'} "
-        f"({by}{'' if verdict.status.usable else f', {verdict.status}'})"
-    )
-    steps = [step for step in verdict.trace if step.scores or not step.status.usable]
+    yield _score_line(record)
+    steps = [
+        step for step in record.verdict.trace if step.scores or not step.status.usable
+    ]
     last = _MOST_STEPS if len(steps) <= _MOST_STEPS else _MOST_STEPS - 1
     alike = {(step.failure, step.scores) for step in steps}
     if len(steps) > 1 and len(alike) == 1 and not steps[0].scores:
-        yield f"  {', '.join(step.label for step in steps)}: {_failure(steps[0])}"
+        labels = ", ".join(step.label for step in steps)
+        yield f"  {labels}: {_failure(steps[0])}"
         return
     for step in steps[:last]:
         numbers = ", ".join(f"{score:.3g}" for score in step.scores)
@@ -279,6 +283,19 @@ def image_summary(record: Record) -> Iterator[str]:
             f"  and {len(steps) - last} more answers: --out FILE stores all of them, "
             "and `vieval show FILE` prints them"
         )
+
+
+def _score_line(record: Record) -> str:
+    """The line with an image's scores and its judge."""
+    verdict = record.verdict
+    source = record.provenance
+    model = ["by", source.backbone] if source.pack else []
+    by = " ".join([source.judge, *source.settings, *model])
+    scores = ", ".join(
+        f"{aspect} {score:.2f}" for aspect, score in verdict.scores.items()
+    )
+    status = "" if verdict.status.usable else f", {verdict.status}"
+    return f"{record.id.uid}: {scores or 'no score'} ({by}{status})"
 
 
 def _failure(step: Step) -> str:

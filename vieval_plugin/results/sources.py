@@ -42,8 +42,9 @@ def source_of(provenance: Provenance, label: str = "") -> Source:
     judge = provenance.judge
     spec = judges().get(judge)
     is_own = provenance.pack == judge or (spec and not spec.is_ours)
+    name = label or provenance.label or (judge if is_own else provenance.backbone)
     return Source(
-        label or provenance.label or (judge if is_own else provenance.backbone),
+        name,
         judge,
         provenance.settings,
         _details(provenance),
@@ -100,7 +101,8 @@ def differing_details(source: Source, sources: Collection[Source]) -> str:
             # the digest of a pack is said only where packs of one name differ
             if key == "pack" and name not in {o.partition(" ")[0] for o in others}:
                 shown = name
-            texts.append(f"{key.rpartition('.')[2]}={shown[:_LONGEST]}")
+            option_name = key.rpartition(".")[2]
+            texts.append(f"{option_name}={shown[:_LONGEST]}")
     return ", ".join(texts)
 
 

@@ -50,9 +50,12 @@ def outline(
     spec = judge_registry.judge_of_results(source.judge, source.options)
     titles = _titles(record, spec) if spec else {}
     file = output_file(record)
-    name = f"{record.id} ({file})" if file else str(record.id)
+    name = str(record.id)
+    if file:
+        name = f"{name} ({file})"
+    title = f"{name}: {_answer(record)}"
     root = Node(
-        f"{name}: {_answer(record)}",
+        title,
         verdict.status,
         lines=tuple(_root_lines(record)),
     )
@@ -63,11 +66,7 @@ def outline(
         (exchange.step.path, exchange.step.attempt): exchange for exchange in exchanges
     }
     for step in verdict.trace:
-        parent = _node_at(
-            nodes,
-            step.path[:-1],
-            titles,
-        )
+        parent = _node_at(nodes, step.path[:-1], titles)
         reminder = f" (reminder {step.attempt})" if step.attempt else ""
         exchange = by_step.get((step.path, step.attempt))
         node = _leaf(
@@ -87,7 +86,8 @@ def _root_lines(record: Record) -> Iterator[str]:
     if record.votes:
         yield from _voted(record)
     for aspect, values in record.ratings.items():
-        yield f"human {aspect}: {', '.join(f'{value:g}' for value in values)}"
+        ratings = ", ".join(f"{value:g}" for value in values)
+        yield f"human {aspect}: {ratings}"
     yield from missed_requirements(record.verdict)
     for finding in record.verdict.findings:
         yield f"finding: {finding}"
@@ -155,12 +155,10 @@ def _titles(record: Record, judge: JudgeSpec) -> Mapping[Path, str]:
 
 def _node_at(nodes: dict[Path, Node], path: Path, titles: Mapping[Path, str]) -> Node:
     if path not in nodes:
-        nodes[path] = Node(f"{path[-1]} {titles.get(path, '')}".rstrip())
-        _node_at(
-            nodes,
-            path[:-1],
-            titles,
-        ).children.append(nodes[path])
+        title = titles.get(path, "")
+        nodes[path] = Node(f"{path[-1]} {title}".rstrip())
+        parent = _node_at(nodes, path[:-1], titles)
+        parent.children.append(nodes[path])
     return nodes[path]
 
 
@@ -168,10 +166,11 @@ def _leaf(step: Step, name: str, exchange: Exchange | None) -> Node:
     lines = list(_answer_lines(step.answer))
     if step.reason and step.reason not in "\n".join(lines):
         lines.append(step.reason)
+    scores = step.scores or step.bounds or ()
     node = Node(
         name,
         step.status,
-        step.scores or step.bounds or (),
+        scores,
         tuple(lines),
     )
     if exchange:

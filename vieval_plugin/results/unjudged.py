@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,13 +106,7 @@ def load_unjudged(
             f"{path}: contains no images; run generate_* tasks with --predict_only "
             "first"
         )
-    (judge, setting), *others = judges
-    if others:
-        names = ", ".join(" ".join(filter(None, words)) or "none" for words in judges)
-        raise VievalError(
-            f"{path}: contains tasks for several judges ({names}); pass the samples "
-            "file of one judge"
-        )
+    judge, setting = _only_judge(path, judges)
     stamps = (image_stamps(row.sample) for row in rows)
     digest = fingerprint_of(files, kind or "", *stamps)
     source = SampleSource(
@@ -122,6 +116,18 @@ def load_unjudged(
         total=len(rows),
     )
     return UnjudgedRun(source, judge, setting)
+
+
+def _only_judge(path: Path, judges: Collection[tuple[str, str]]) -> tuple[str, str]:
+    """The judge and setting of all tasks; VievalError for several."""
+    judge_and_setting, *others = judges
+    if others:
+        labels = [" ".join(filter(None, words)) or "none" for words in judges]
+        raise VievalError(
+            f"{path}: contains tasks for several judges ({', '.join(labels)}); pass the "
+            "samples file of one judge"
+        )
+    return judge_and_setting
 
 
 def _lines(file: Path) -> list[str]:
@@ -220,12 +226,10 @@ def made_of_row(
         {text: prompt},
     )
     answers = [read_answer(answer, number) for answer in responses_of(row)]
+    image_model = real(file).parent.name
+    image_counts = [len(answer.images) for answer in answers]
     yield from generated_images(
-        conditions,
-        real(file).parent.name,
-        answers,
-        max([1, *(len(answer.images) for answer in answers)]),
-        trusted,
+        conditions, image_model, answers, max([1, *image_counts]), trusted
     )
 
 

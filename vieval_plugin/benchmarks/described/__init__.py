@@ -8,6 +8,5 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks.in_folder import described_benchmark
 
-BENCHMARKS = tuple(
-    described_benchmark(file) for file in sorted(Path(__file__).parent.glob("*.yaml"))
-)
+_FILES = sorted(Path(__file__).parent.glob("*.yaml"))
+BENCHMARKS = tuple(described_benchmark(file) for file in _FILES)

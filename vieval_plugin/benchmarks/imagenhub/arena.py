@@ -61,11 +61,19 @@ def read(folder: Path, part: str) -> list[Contest]:
         if all((editor, uid) in samples for editor in editors):
             winner, loser = (samples[editor, uid] for editor in editors)
             turned = len(contests) % 2 == 1
+            sample_id = SampleId(
+                NAME,
+                part,
+                "",
+                str(number),
+            )
+            candidates = (loser, winner) if turned else (winner, loser)
+            votes = Votes("two_way", SECOND if turned else FIRST)
             contests.append(
                 Contest(
-                    SampleId(NAME, part, "", str(number)),
-                    (loser, winner) if turned else (winner, loser),
-                    Votes("two_way", SECOND if turned else FIRST),
+                    sample_id,
+                    candidates,
+                    votes,
                     uid,
                 )
             )
@@ -99,7 +107,8 @@ def _uids(folder: Path, part: str, samples: Iterable[Sample]) -> Mapping[str, st
 
 def _logged(folder: Path, part: str) -> Iterator[tuple[str, str]]:
     """Uid and instruction from the questions in logs of VIEScore's authors."""
-    for path in sorted(folder.glob(f"*/{task_info(part).folder}/*/SC.json")):
+    task_folder = task_info(part).folder
+    for path in sorted(folder.glob(f"*/{task_folder}/*/SC.json")):
         for uid, row in read_object(path, "restore the log from its source").items():
             prompt_text = row.get("prompt_input") if isinstance(row, dict) else None
             if isinstance(prompt_text, str):

@@ -64,7 +64,8 @@ class FileKindReport:
 
 def address(base: str, *names: str) -> str:
     """The address of a file below a base."""
-    return "/".join((base.rstrip("/"), *(quote(name) for name in names)))
+    parts = (quote(name) for name in names)
+    return "/".join((base.rstrip("/"), *parts))
 
 
 async def fetch_conditions(
@@ -78,8 +79,13 @@ async def fetch_conditions(
     split = task_info(task).hub
     path = museum_folder(root, task) / LOOKUP
     check = partial(_check_lookup, uids, split.columns)
+    url = address(
+        hosts.museum,
+        path.parent.name,
+        LOOKUP,
+    )
     museum = Download(
-        address(hosts.museum, path.parent.name, LOOKUP),
+        url,
         path,
         check,
         accept=partial(_passes, check),
@@ -101,16 +107,17 @@ async def fetch_conditions(
     try:
         check(body)
     except ValueError as error:
-        return replace(
-            report,
-            failed=(
-                Failed(
-                    rows_url(hosts.hub, split, 0),
-                    path,
-                    f"{split}: {error}",
-                ),
-            ),
+        rows_address = rows_url(
+            hosts.hub,
+            split,
+            0,
         )
+        failure = Failed(
+            rows_address,
+            path,
+            f"{split}: {error}",
+        )
+        return replace(report, failed=(failure,))
     write_whole(path, body, "folder")
     return replace(report, downloaded_count=1)
 
@@ -152,12 +159,14 @@ async def _hub_rows(hub: str, split: HubSplit, fetch: Fetch) -> list[JsonObject]
             ]
             failed = await fetch(jobs)
             if failed:
-                raise ValueError(f"{redacted(failed[0].url)}: {failed[0].reason}")
+                failed_url = redacted(failed[0].url)
+                raise ValueError(f"{failed_url}: {failed[0].reason}")
             return [_json_object(job.path.read_bytes()) for job in jobs]
 
         first = await pages([0])
         later_pages = await pages(range(PAGE, first[0]["num_rows_total"], PAGE))
-    return [entry["row"] for page in first + later_pages for entry in page["rows"]]
+    all_pages = first + later_pages
+    return [entry["row"] for page in all_pages for entry in page["rows"]]
 
 
 def rows_url(hub: str, split: HubSplit, offset: int) -> str:

@@ -158,10 +158,8 @@ async def _fetch_kind(
         task: sum(job.is_there() for job in task_jobs)
         for task, task_jobs in jobs.items()
     }
-    failed = {
-        failure.path: failure
-        for failure in await fetch(list(chain.from_iterable(jobs.values())))
-    }
+    all_jobs = list(chain.from_iterable(jobs.values()))
+    failed = {failure.path: failure for failure in await fetch(all_jobs)}
     reports = []
     for task, task_jobs in jobs.items():
         failures = tuple(failed[job.path] for job in task_jobs if job.path in failed)
@@ -193,7 +191,8 @@ def _ratings(root: Path, hosts: Hosts, task: str) -> list[Download]:
 
 
 def _check_table(columns: Collection[str], body: bytes) -> None:
-    header = body.decode("utf-8", "replace").partition("\n")[0].strip().split("\t")
+    first_line = body.decode("utf-8", "replace").partition("\n")[0]
+    header = first_line.strip().split("\t")
     missing = [column for column in columns if column not in header]
     if missing:
         raise ValueError(f"not a table of ratings: the column {missing[0]} is missing")

@@ -48,11 +48,8 @@ def aspects(ratings: tuple[Rating, ...]) -> dict[str, tuple[float, ...]]:
     by one (VIEScore).
     """
     sc, pq = zip(*ratings, strict=True)
-    return {
-        "SC": sc,
-        "PQ": pq,
-        "O": tuple(map(math.sqrt, map(mul, sc, pq))),
-    }
+    overall = tuple(map(math.sqrt, map(mul, sc, pq)))
+    return {"SC": sc, "PQ": pq, "O": overall}
 
 
 def _read(path: Path, image_models: tuple[str, ...]) -> dict[str, dict[str, Rating]]:

@@ -38,15 +38,20 @@ def load(root: Path, part: str) -> list[Sample]:
         texts = _texts(part, lookup.get(uid, {}))
         conditions = _images(museum, part, uid)
         for model in task_info(part).image_models:
+            sample_id = SampleId(
+                NAME,
+                part,
+                model,
+                uid,
+            )
+            images = {**conditions, "output": Image(museum / model / uid)}
+            ratings = aspects(by_model[model])
             samples.append(
                 Sample(
-                    SampleId(NAME, part, model, uid),
-                    {
-                        **conditions,
-                        "output": Image(museum / model / uid),
-                    },
+                    sample_id,
+                    images,
                     texts,
-                    aspects(by_model[model]),
+                    ratings,
                     kind=part,
                 )
             )

@@ -71,9 +71,8 @@ class TaskInfo:
 
 
 _FILE = Path(__file__).with_suffix(".yaml")
-TASKS = TypeAdapter(dict[str, TaskInfo]).validate_python(
-    read_yaml(_FILE.read_text(encoding="utf-8"))
-)
+_DOCUMENT = read_yaml(_FILE.read_text(encoding="utf-8"))
+TASKS = TypeAdapter(dict[str, TaskInfo]).validate_python(_DOCUMENT)
 
 
 def task_info(task: str) -> TaskInfo:

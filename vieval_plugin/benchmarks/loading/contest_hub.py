@@ -87,8 +87,9 @@ def hub_benchmark(
         lines = []
         for part in incomplete:
             try:
+                part_folder = root / folder.name / part
                 lines += _fetch(
-                    root / folder.name / part,
+                    part_folder,
                     sources[part],
                     preparing.images,
                 )
@@ -98,10 +99,8 @@ def hub_benchmark(
                 )
         checked = folder.prepare(root, preparing)
         notice = f"{folder.name}: {fields['source']}; licence: {fields['licence']}"
-        return Prepared(
-            (notice, *lines, *checked.lines),
-            checked.complete and not lines,
-        )
+        is_complete = checked.complete and not lines
+        return Prepared((notice, *lines, *checked.lines), is_complete)
 
     return folder.benchmark(report, prepare=prepare, **fields)
 

@@ -79,9 +79,9 @@ class VoteSection(StrictModel):
     def _check_answers(self) -> VoteSection:
         for answer in self.words.values():
             if answer not in SCHEMES[self.scheme]:
+                known_answers = ", ".join(SCHEMES[self.scheme])
                 raise ValueError(
-                    f"a {self.scheme} vote must be one of "
-                    f"{', '.join(SCHEMES[self.scheme])}, got {answer!r}"
+                    f"a {self.scheme} vote must be one of {known_answers}, got {answer!r}"
                 )
         return self
 
@@ -132,9 +132,10 @@ class Description(StrictModel):
     def _check_statistics(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         for name in names:
             if name not in STATISTICS:
+                hint = did_you_mean(name, STATISTICS)
+                known_names = ", ".join(STATISTICS)
                 raise ValueError(
-                    f"unknown statistic {name!r}{did_you_mean(name, STATISTICS)}; known statistics: "
-                    f"{', '.join(STATISTICS)}"
+                    f"unknown statistic {name!r}{hint}; known statistics: {known_names}"
                 )
         return names
 
@@ -154,8 +155,9 @@ class Description(StrictModel):
             raise ValueError("table: required (the file with the rows)")
         unknown = [aspect for aspect in self.ratings if aspect not in _ASPECTS]
         if unknown:
+            known_aspects = ", ".join(_ASPECTS)
             raise ValueError(
-                f"ratings: unknown aspect {unknown[0]!r}; known aspects: {', '.join(_ASPECTS)}"
+                f"ratings: unknown aspect {unknown[0]!r}; known aspects: {known_aspects}"
             )
         if self.statistics and self.by_image_model:
             raise ValueError(
@@ -179,8 +181,9 @@ class Description(StrictModel):
         for key in (key for candidate in self.candidates for key in candidate):
             if key not in _CANDIDATE:
                 hint = did_you_mean(key, _CANDIDATE, 0.5)
+                known_keys = ", ".join(_CANDIDATE)
                 raise ValueError(
-                    f"candidates: unknown key {key!r}{hint}; known keys: {', '.join(_CANDIDATE)}"
+                    f"candidates: unknown key {key!r}{hint}; known keys: {known_keys}"
                 )
         if self.vote and self.statistics not in ((), (_PAIR_METRIC,)):
             raise ValueError(

@@ -75,10 +75,11 @@ class DataFolder:
 
         The other arguments are fields of `Benchmark`, and the kind of all samples if they have one.
         """
+        kinds = dict.fromkeys(self.parts if kind else (), kind)
         fields = {
             "prepare": self.prepare,
             "trainable": False,
-            "kinds": dict.fromkeys(self.parts if kind else (), kind),
+            "kinds": kinds,
             **fields,
         }
         return Benchmark(
@@ -167,9 +168,10 @@ class DataFolder:
             raise VievalError(
                 f"the number of frames or views must be at least 1, got {count}"
             )
+        content = json.dumps({"count": count}).encode()
         write_whole(
             self._path(root) / self.count_file,
-            json.dumps({"count": count}).encode(),
+            content,
             "folder",
         )
 

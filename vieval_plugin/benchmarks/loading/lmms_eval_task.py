@@ -98,7 +98,8 @@ def _samples(task: HostTask, common: SampleId, root: Path) -> Iterator[Sample]:
                 f"{task.task}: row {number} does not fit lmms-eval's task ({one_line(error)})"
             ) from None
         uid_counts[uid] = uid_counts.get(uid, 0) + 1
-        uid = uid if uid_counts[uid] == 1 else f"{uid}-{uid_counts[uid]}"
+        uid_count = uid_counts[uid]
+        uid = uid if uid_count == 1 else f"{uid}-{uid_count}"
         tags = [
             f"{column} {row[column]}"
             for column in task.tags
@@ -117,7 +118,8 @@ def _file(folder: Path, picture: PIL.Image.Image) -> Path:
     """A picture of the host as a file that is called by its content."""
     buffer = io.BytesIO()
     picture.save(buffer, "PNG", compress_level=2)
-    path = folder / f"{hashlib.sha256(buffer.getvalue()).hexdigest()[:32]}.png"
+    digest = hashlib.sha256(buffer.getvalue()).hexdigest()[:32]
+    path = folder / f"{digest}.png"
     if not path.is_file():
         write_whole(path, buffer.getvalue(), "data folder")
     return path
@@ -169,7 +171,8 @@ def _yaml(task: HostTask) -> JsonObject:
             f"{task.task} is a task of lmms-eval, which is not installed; "
             f"{install_advice('lmms-eval')}"
         )
-    path = Path(package.origin).parent / "tasks" / task.task / f"{task.task}.yaml"
+    tasks_folder = Path(package.origin).parent / "tasks"
+    path = tasks_folder / task.task / f"{task.task}.yaml"
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=_WithFunctions)
     except (OSError, yaml.YAMLError) as error:
@@ -190,10 +193,8 @@ def _function(task: HostTask, path: str) -> Callable[[JsonObject], Any]:
     module, _, name = path.rpartition(".")
     try:
         function: Callable[[JsonObject], Any]
-        function = getattr(
-            importlib.import_module(f"lmms_eval.tasks.{task.task}.{module}"),
-            name,
-        )
+        imported = importlib.import_module(f"lmms_eval.tasks.{task.task}.{module}")
+        function = getattr(imported, name)
     except Exception as error:
         raise VievalError(
             f"{task.task}: cannot load lmms-eval's {path} ({one_line(error)})"

@@ -60,12 +60,8 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
         ]
     )
     rows = [_row(sample, folder) for sample in samples]
-    texts = {
-        PROMPTS_FILE: "".join(
-            f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows
-        ),
-        EXPECTED_FILE: table.getvalue(),
-    }
+    lines = (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    texts = {PROMPTS_FILE: "".join(lines), EXPECTED_FILE: table.getvalue()}
     for name, text in texts.items():
         _require_own(folder / name, text)
     for name, text in texts.items():
@@ -108,7 +104,8 @@ def _copy(image: Image, folder: Path) -> str:
     """
     content = read_bytes(image)
     suffix = ".jpg" if is_jpeg(image) else ".png"
-    path = folder / f"{hashlib.sha256(content).hexdigest()[:32]}{suffix}"
+    digest = hashlib.sha256(content).hexdigest()[:32]
+    path = folder / f"{digest}{suffix}"
     if not path.is_file():
         write_whole(path, content)
     return f"{folder.name}/{path.name}"

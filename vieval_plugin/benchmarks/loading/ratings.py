@@ -123,15 +123,13 @@ def _identity(row: Row) -> SampleId:
 def _vote(row: Row) -> str:
     vote_text = row.text("value").strip().replace("_", " ")
     if vote_text not in _VOTES:
-        raise row.error(
-            f"value must be one of {', '.join(_VOTES)}, got {vote_text[:40]!r}"
-        )
+        known_votes = ", ".join(_VOTES)
+        raise row.error(f"value must be one of {known_votes}, got {vote_text[:40]!r}")
     return _VOTES[vote_text]
 
 
 def _score(row: Row, aspect: str) -> float:
     if aspect not in _ASPECTS:
-        raise row.error(
-            f"aspect must be one of {', '.join((*_ASPECTS, VOTE))}, got {aspect[:40]!r}"
-        )
+        known_aspects = ", ".join((*_ASPECTS, VOTE))
+        raise row.error(f"aspect must be one of {known_aspects}, got {aspect[:40]!r}")
     return row.number("value", 0, 1)

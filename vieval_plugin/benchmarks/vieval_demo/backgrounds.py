@@ -233,10 +233,9 @@ def _two_gradients(sky: str, skyline: str, ground: str, foreground: str) -> Pict
     upper = np.linspace(top, middle, _HORIZON)
     lower = np.linspace(edge, bottom, _CANVAS - _HORIZON)
     column = np.concatenate([upper, lower]).round().astype(np.uint8)
-    return PIL.Image.fromarray(
-        np.repeat(
-            column[:, None, :],
-            _CANVAS,
-            axis=1,
-        )
+    pixels = np.repeat(
+        column[:, None, :],
+        _CANVAS,
+        axis=1,
     )
+    return PIL.Image.fromarray(pixels)

@@ -78,11 +78,18 @@ def contests(part: str) -> tuple[Contest, ...]:
             vote = BOTH_GOOD if _rated(better) >= _GOOD else BOTH_BAD
         else:
             vote = FIRST if better is first else SECOND
+        sample_id = SampleId(
+            NAME,
+            part,
+            "",
+            name,
+        )
+        votes = Votes("four_way", vote)
         pairs_drawn.append(
             Contest(
-                SampleId(NAME, part, "", name),
+                sample_id,
                 (first, second),
-                Votes("four_way", vote),
+                votes,
                 group=uid,
             )
         )

@@ -216,9 +216,11 @@ def place(
     """
     picture = background.copy()
     mask = sprite.getchannel("A").point(lambda alpha: alpha * opacity)
+    x = centre[0] - sprite.width // 2
+    y = centre[1] - sprite.height // 2
     picture.paste(
         sprite.convert("RGB"),
-        (centre[0] - sprite.width // 2, centre[1] - sprite.height // 2),
+        (x, y),
         mask,
     )
     return picture

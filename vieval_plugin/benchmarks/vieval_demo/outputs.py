@@ -47,11 +47,12 @@ def samples(part: str) -> list[Sample]:
             sample_id = SampleId(NAME, part, image_model, uid)
             defect = defects(sample_id)
             picture = instruction.draw(defect.content, defect.content_strength)
+            seed = zlib.crc32(str(sample_id).encode())
             picture = spoil(
                 picture,
                 defect.quality,
                 defect.quality_strength,
-                zlib.crc32(str(sample_id).encode()),
+                seed,
             )
             images = {**conditions, "output": png(picture)}
             rendered_samples.append(

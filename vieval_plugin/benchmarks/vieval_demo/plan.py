@@ -114,11 +114,15 @@ def _planned(task: str, image_model: str, index: int) -> Defects:
     content, content_kind, quality, quality_kind = (_shuffled(rng) for _ in range(4))
     kinds = content_defects(task, index)
     content_exponent, quality_exponent = _MIXTURES[image_model]
+    content_defect = kinds[content_kind[index] % len(kinds)]
+    content_strength = _strength(content[index], content_exponent)
+    quality_defect = QUALITY_DEFECTS[quality_kind[index] % len(QUALITY_DEFECTS)]
+    quality_strength = _strength(quality[index], quality_exponent)
     return Defects(
-        content=kinds[content_kind[index] % len(kinds)],
-        content_strength=_strength(content[index], content_exponent),
-        quality=QUALITY_DEFECTS[quality_kind[index] % len(QUALITY_DEFECTS)],
-        quality_strength=_strength(quality[index], quality_exponent),
+        content=content_defect,
+        content_strength=content_strength,
+        quality=quality_defect,
+        quality_strength=quality_strength,
     )
 
 
@@ -127,13 +131,8 @@ def _strength(rank: int, exponent: float) -> float:
     right.
     """
     clean = INSTRUCTIONS // 4
-    return round(
-        math.pow(
-            max(0, rank - clean + 1) / (INSTRUCTIONS - clean),
-            exponent,
-        ),
-        3,
-    )
+    share = max(0, rank - clean + 1) / (INSTRUCTIONS - clean)
+    return round(math.pow(share, exponent), 3)
 
 
 def _shuffled(rng: random.Random) -> list[int]:

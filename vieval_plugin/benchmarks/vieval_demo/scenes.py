@@ -149,10 +149,11 @@ def _adding(index: int) -> Case:
     corner = _pick(_CORNERS, index)
     instruction = f"Add {add_article(colour)} {shape} in the {corner} corner."
     source = photograph(_pick(PHOTOGRAPHS, index), mirrored=index >= 5)
+    sprite = draw_thing(shape, COLOURS[colour], 90)
     return _inserting(
         instruction,
         {"source": source},
-        draw_thing(shape, COLOURS[colour], 90),
+        sprite,
         _CORNERS[corner],
     )
 
@@ -176,10 +177,11 @@ def _mie(index: int) -> Case:
         radius=18,
         fill=255,
     )
+    sprite = draw_thing(shape, COLOURS[colour], 104)
     return _inserting(
         instruction,
         {"source": source, "mask": mask},
-        draw_thing(shape, COLOURS[colour], 104),
+        sprite,
         centre,
     )
 

@@ -72,10 +72,8 @@ def draw_sequence(
     instructions = []
     # an edit leaves alone what an earlier one changed, so that each is there to be seen until the
     # end
-    for cell in rng.sample(
-        [*cells[:3], *cells[5:]],
-        rng.choice(turns),
-    ):
+    candidates = [*cells[:3], *cells[5:]]
+    for cell in rng.sample(candidates, rng.choice(turns)):
         shapes, instruction = _edited(rng, shapes, cell)
         scenes.append(_scene(ground, shapes))
         instructions.append(instruction)
@@ -160,9 +158,10 @@ def _scene(ground: str, shapes: ShapesByCell) -> Picture:
             COLOURS[colour],
             cell - 2,
         )
+        corner = (column * cell + 1, row * cell + 1)
         picture.paste(
             sprite.convert("RGB"),
-            (column * cell + 1, row * cell + 1),
+            corner,
             sprite.getchannel("A"),
         )
     return picture

@@ -39,10 +39,8 @@ def overdo_edit(picture: Picture, strength: float) -> Picture:
         return picture
     hue, saturation, value = picture.convert("HSV").split()
     turned = hue.point(lambda h: (h + round(90 * strength)) % 256)
-    return bend(
-        PIL.Image.merge("HSV", (turned, saturation, value)).convert("RGB"),
-        strength,
-    )
+    turned_picture = PIL.Image.merge("HSV", (turned, saturation, value))
+    return bend(turned_picture.convert("RGB"), strength)
 
 
 def bend(picture: Picture, share: float) -> Picture:
@@ -80,7 +78,8 @@ def line_drawing(picture: Picture) -> Picture:
     """The picture's outlines in white on black: what a control image of edges looks like."""
     smooth = picture.convert("L").filter(PIL.ImageFilter.GaussianBlur(1.2))
     slope = np.hypot(*np.gradient(np.asarray(smooth, dtype=float)))
-    lines = PIL.Image.fromarray(np.where(slope > 9, 255, 0).astype(np.uint8))
+    edges = np.where(slope > 9, 255, 0)
+    lines = PIL.Image.fromarray(edges.astype(np.uint8))
     return lines.convert("RGB")
 
 
@@ -95,10 +94,11 @@ def _noisy(picture: Picture, deviation: float, seed: int) -> Picture:
 def _stamped(picture: Picture, opacity: float) -> Picture:
     stamp = _stamp(picture.size)
     stamped = picture.copy()
+    mask = stamp.getchannel("A").point(lambda alpha: alpha * opacity)
     stamped.paste(
         stamp.convert("RGB"),
         (0, 0),
-        stamp.getchannel("A").point(lambda alpha: alpha * opacity),
+        mask,
     )
     return stamped
 

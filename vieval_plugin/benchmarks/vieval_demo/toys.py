@@ -133,13 +133,14 @@ def draw_toy(toy: Toy, size: int) -> Picture:
     head = garment + _FACE if toy.wear == "glasses" else _FACE + garment
     shapes = _LIMBS + BELLIES[toy.belly] + EARS[toy.animal] + _SKULL + head
     block = "rectangle" if toy.animal == "robot" else "ellipse"
+    colours = {
+        "main": toy.body,
+        "second": toy.belly_colour,
+        "third": toy.wear_colour,
+    }
     return draw_shapes(
         shapes.replace("block", block),
-        {
-            "main": toy.body,
-            "second": toy.belly_colour,
-            "third": toy.wear_colour,
-        },
+        colours,
         size,
     )
 
@@ -191,12 +192,13 @@ def altered(toy: Toy, stranger: Toy, kind: str, strength: float) -> Toy:
 
 def portrait(toy: Toy) -> Picture:
     """The toy large, on plain light grey: the image a generator is shown of its subject."""
+    background = PIL.Image.new(
+        "RGB",
+        (SIZE, SIZE),
+        (226, 226, 230),
+    )
     return place(
-        PIL.Image.new(
-            "RGB",
-            (SIZE, SIZE),
-            (226, 226, 230),
-        ),
+        background,
         draw_toy(toy, 240),
         (128, 130),
     )

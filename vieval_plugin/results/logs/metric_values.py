@@ -55,10 +55,8 @@ def _read(
         if isinstance(rows, dict) and any(
             isinstance(row, dict) and value in row for row in rows.values()
         ):
-            verdicts |= {
-                identity(path.stem, uid): _verdict(metric, value, row)
-                for uid, row in rows.items()
-            }
+            for uid, row in rows.items():
+                verdicts[identity(path.stem, uid)] = _verdict(metric, value, row)
     return verdicts
 
 

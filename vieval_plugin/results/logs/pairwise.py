@@ -80,8 +80,9 @@ def read(
     if not files:
         return {}
     if name not in files and len(files) > 1:
+        names = ", ".join(files)
         raise NotNamedError(
-            f"{folder}: no logs of {name!r}; set name= to one of: {', '.join(files)}"
+            f"{folder}: no logs of {name!r}; set name= to one of: {names}"
         )
     path = files.get(name) or next(iter(files.values()))
     document = read_json(path, RESTORE)

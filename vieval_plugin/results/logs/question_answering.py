@@ -46,10 +46,9 @@ def read(
         VievalError: a file is missing or malformed; `NotNamedError` if several models answered
             this setting's questions and none has the name.
     """
-    files = {
-        path.stem.removesuffix(f"_{setting}"): path
-        for path in sorted(folder.rglob(f"*_{setting}.csv"))
-    }
+    ending = f"_{setting}"
+    paths = sorted(folder.rglob(f"*{ending}.csv"))
+    files = {path.stem.removesuffix(ending): path for path in paths}
     if not files:
         return {}
     path = _answers_file(name, files, folder, setting)
@@ -68,26 +67,34 @@ def read(
     dependencies = (
         setting == DSG and config.current().judges.options_of(SPEC).dependencies
     )
+    verdicts = {}
+    for key, source_id in _source_ids(folder).items():
+        image = identity(MODEL_NAMES[key[0]], source_id)
+        verdicts[image] = _verdict(
+            rows.get(key, []),
+            setting,
+            dependencies,
+        )
+    return verdicts
+
+
+def _source_ids(folder: Path) -> dict[tuple[str, str], str]:
+    """TIFA160's name of each image that people rated, by its model and item."""
     rated_file = next(folder.rglob(_RATED), folder / _RATED)
     rated = read_table(
         rated_file,
         ("t2i_model", "item_id", "source_id"),
         _ADVICE,
     )
-    source_ids = {
-        (row.text("t2i_model"), row.text("item_id")): row.text("source_id")
-        for row in rated
-    }
+    source_ids = {}
+    for row in rated:
+        model_and_item = (row.text("t2i_model"), row.text("item_id"))
+        source_ids[model_and_item] = row.text("source_id")
     if unknown := {model for model, _ in source_ids} - MODEL_NAMES.keys():
         raise VievalError(
             f"{folder}: unknown t2i_model {min(unknown)!r} in {_RATED}; {_ADVICE}"
         )
-    return {
-        identity(MODEL_NAMES[key[0]], source_id): _verdict(
-            rows.get(key, []), setting, dependencies
-        )
-        for key, source_id in source_ids.items()
-    }
+    return source_ids
 
 
 def _answers_file(
@@ -97,9 +104,10 @@ def _answers_file(
     setting: str,
 ) -> Path:
     if name not in files and len(files) > 1:
+        names = ", ".join(files)
         raise NotNamedError(
-            f"{folder}: no answers by {name!r} to the {setting} questions; set name= "
-            f"to one of: {', '.join(files)}"
+            f"{folder}: no answers by {name!r} to the {setting} questions; set name= to one "
+            f"of: {names}"
         )
     return files.get(name) or next(iter(files.values()))
 
@@ -120,10 +128,8 @@ def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
         )
     numbered_rows = enumerate(rows, start=1)
     questions = [_question(number, row, setting) for number, row in numbered_rows]
-    steps = [
-        _step(question, str(row.cells["answer"] or ""))
-        for question, row in zip(questions, rows, strict=True)
-    ]
+    answers = [str(row.cells["answer"] or "") for row in rows]
+    steps = list(map(_step, questions, answers))
     question_list = Step(QUESTIONS, Status.OK, answer=to_json(questions))
     verdict = verdict_of(
         questions,

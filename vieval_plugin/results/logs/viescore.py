@@ -157,7 +157,8 @@ def number(value: Any) -> float | None:
 
 def _numbers(score: Any) -> tuple[float, ...]:
     """Convert the scores of a row to numbers; empty unless all are numbers."""
-    values = list(map(number, score if isinstance(score, list) else [score]))
+    entries = score if isinstance(score, list) else [score]
+    values = list(map(number, entries))
     numbers = tuple(value for value in values if value is not None)
     return numbers if len(numbers) == len(values) else ()
 

@@ -134,11 +134,12 @@ def present(benchmark: str, root: Path) -> list[PublishedJudge]:
 def parts_present(judge: PublishedJudge, root: Path) -> list[str]:
     """Return the parts for which all logs of a judge are below `root`."""
     folders = benchmark_registry.benchmark(judge.benchmark).folders
-    return [
-        part
-        for folder, part in folders.items()
-        if (files := judge.files(folder)) and all(file.is_there(root) for file in files)
-    ]
+    parts = []
+    for folder, part in folders.items():
+        files = judge.files(folder)
+        if files and all(file.is_there(root) for file in files):
+            parts.append(part)
+    return parts
 
 
 def verdicts_of(judge: PublishedJudge, root: Path) -> Recording:
@@ -162,9 +163,15 @@ def verdicts_of(judge: PublishedJudge, root: Path) -> Recording:
     verdicts: dict[SampleId, Verdict] = {}
     require_published(judge, root)
     for part in parts:
+        log_folder = root / judge.folder.format(part=folders[part])
+        identity = partial(
+            SampleId,
+            judge.benchmark,
+            part,
+        )
         verdicts |= read(
-            root / judge.folder.format(part=folders[part]),
-            partial(SampleId, judge.benchmark, part),
+            log_folder,
+            identity,
             "",
             judge.setting,
         )
