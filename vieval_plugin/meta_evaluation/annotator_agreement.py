@@ -245,7 +245,7 @@ def _overall_judged_items(rows: AnnotatedRows) -> dict[str, JudgedItem]:
     judged_items = {}
     for o, mean in zip(rows.scored, means.tolist(), strict=True):
         if not math.isnan(mean):
-            judged_items[f"{o.uid}/{o.image_model}"] = JudgedItem(
-                o.group, o.scores[rows.overall], mean
-            )
+            score = o.scores[rows.overall]
+            name = f"{o.uid}/{o.image_model}"
+            judged_items[name] = JudgedItem(o.group, score, mean)
     return judged_items

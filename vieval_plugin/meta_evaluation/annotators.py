@@ -119,10 +119,9 @@ class WithAnnotators(Annotated, Report):
                 for run, rows in observed(runs, part)
             }
             rated = {o.uid: o for rows in judged.values() for o in rows.judged}
-            annotator_rows = replace(
-                next(iter(judged.values())),
-                judged=tuple(sorted(rated.values(), key=lambda o: o.uid)),
-            )
+            rated_by_uid = sorted(rated.values(), key=lambda o: o.uid)
+            first_rows = next(iter(judged.values()))
+            annotator_rows = replace(first_rows, judged=tuple(rated_by_uid))
             annotator_numbers = list(
                 self._annotator_numbers(annotator_rows, part, bootstrap)
             )
@@ -150,28 +149,23 @@ class WithAnnotators(Annotated, Report):
         self, run: Run, observations: Sequence[Observation], options: StatisticsOptions
     ) -> AnnotatedRows:
         scored = {name for o in observations for name in o.scores}
-        return AnnotatedRows.from_observations(
-            observations,
-            replace(
-                Rating.from_run(run),
-                dimensions=tuple(
-                    dimension for dimension in self.dimensions if dimension in scored
-                ),
-            ),
-            self,
-            options,
+        dimensions = tuple(
+            dimension for dimension in self.dimensions if dimension in scored
         )
+        rating = replace(Rating.from_run(run), dimensions=dimensions)
+        return AnnotatedRows.from_observations(observations, rating, self, options)
 
     def _annotator_numbers(
         self, rows: AnnotatedRows, part: str, bootstrap: Bootstrap
     ) -> Iterator[Number]:
         """Annotators among themselves, over all rated samples."""
         rated = Estimate(len(rows.judged), n=len(rows.judged))
+        dimensions = (OVERALL, *self.dimensions)
         for label, leave_one_out in ((WITH_ALL, False), (WITH_OTHERS, True)):
-            for dimension in (OVERALL, *self.dimensions):
+            for dimension in dimensions:
                 yield Number(label, rated, part, dimension, "scored", "ceiling")
             for statistic in annotator_correlation(
-                (OVERALL, *self.dimensions), self.annotators[:-1], leave_one_out
+                dimensions, self.annotators[:-1], leave_one_out
             ):
                 estimate = replace(
                     estimate_of(statistic, rows, bootstrap), n=len(rows.judged)
@@ -217,8 +211,12 @@ class WithAnnotators(Annotated, Report):
             yield Number(run.label, grade, part, name, "grade")
 
     def _counts(self, rows: AnnotatedRows) -> dict[str, int]:
-        counts = {d: sum(d in o.scores for o in rows.judged) for d in self.dimensions}
-        return {OVERALL: len(rows.scored)} | {d: n for d, n in counts.items() if n}
+        counts = {OVERALL: len(rows.scored)}
+        for dimension in self.dimensions:
+            n = sum(dimension in o.scores for o in rows.judged)
+            if n:
+                counts[dimension] = n
+        return counts
 
     def _layouts(self, numbers: Sequence[Number]) -> Iterator[Layout]:
         """Table 1 for the overall scores, its like for each dimension that a judge scores,
@@ -280,14 +278,9 @@ def _number(
     statistic: Statistic,
     role: Role = "judge",
 ) -> Number:
+    key = Key("statistics", part, "", label, statistic.name, statistic.aspect)
     return Number(
-        label,
-        estimate,
-        part,
-        statistic.aspect,
-        statistic.name,
-        role,
-        key=Key("statistics", part, "", label, statistic.name, statistic.aspect),
+        label, estimate, part, statistic.aspect, statistic.name, role, key=key
     )
 
 

@@ -49,14 +49,14 @@ def candidates_by_prompt(
         )
     aspects = {aspect for record in scored for aspect in record.verdict.scores}
     aspect = preferred([*aspects])[0]
-    by_prompt = grouped(
-        (
-            (record.id.benchmark, record.id.part, record.group or record.id.uid),
-            Candidate(record, record.verdict.scores[aspect]),
-        )
-        for record in scored
-        if aspect in record.verdict.scores
-    )
+    prompt_candidates = []
+    for record in scored:
+        if aspect in record.verdict.scores:
+            identity = record.id
+            prompt = (identity.benchmark, identity.part, record.group or identity.uid)
+            candidate = Candidate(record, record.verdict.scores[aspect])
+            prompt_candidates.append((prompt, candidate))
+    by_prompt = grouped(prompt_candidates)
     return {
         key: sorted(
             candidates,

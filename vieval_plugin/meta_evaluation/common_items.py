@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, compress
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -120,13 +120,10 @@ def compared_means(
     def above_constant(index: int, seed: Seed) -> float:
         own_items = items[labels[index]]
         names = sorted(own_items)
+        constant_values = ([constant[name] for name in names] for constant in constants)
+        best_constant = max(constant_values, key=math.fsum)
         difference = MeanDifference(
-            _values(own_items, names),
-            max(
-                ([constant[name] for name in names] for constant in constants),
-                key=math.fsum,
-            ),
-            _groups(own_items, names),
+            _values(own_items, names), best_constant, _groups(own_items, names)
         )
         result = paired_comparison(difference, 0, seed, intervals=False)
         return result.p if result.difference.value > 0 else 1.0
@@ -176,11 +173,13 @@ def compared_correlations(
 
     def reasons(first: int, second: int) -> tuple[Bools, list[str]]:
         """Common items of two judges, and the reason why each column has no value."""
-        common = ~np.isnan(tables.scores[first]) & ~np.isnan(tables.scores[second])
-        return common, [
-            why_no_value(human[rows])
-            for human, rows in zip(tables.human.T, common.T, strict=True)
-        ]
+        first_scored = ~np.isnan(tables.scores[first])
+        second_scored = ~np.isnan(tables.scores[second])
+        common = first_scored & second_scored
+        why_not = []
+        for human, rows in zip(tables.human.T, common.T, strict=True):
+            why_not.append(why_no_value(human[rows]))
+        return common, why_not
 
     def system(index: int, label: str) -> System:
         common, why_not = reasons(index, index)
@@ -203,13 +202,11 @@ def compared_correlations(
         columns = [column for column, why in enumerate(why_not) if not why]
         if not common[:, columns].any():
             return CommonSamplesStatistic(0)
-        left_out = [
-            f"{'/'.join(name)}: {why}"
-            for name, why, any_common in zip(
-                tables.columns, why_not, np.any(common, axis=0), strict=True
-            )
-            if why and any_common
-        ]
+        has_samples = np.any(common, axis=0)
+        left_out = []
+        for name, why, has in zip(tables.columns, why_not, has_samples, strict=True):
+            if why and has:
+                left_out.append(f"{'/'.join(name)}: {why}")
         common = common[:, columns]
         rows = np.any(common, axis=1)
         sides = (tables.scores[first], tables.scores[second], tables.human)
@@ -220,22 +217,16 @@ def compared_correlations(
             f"not used to compare {labels[first]} and {labels[second]}: "
             f"{because(left_out)}"
         )
-        return CommonSamplesStatistic(
-            int(common.sum()),
-            CorrelationDifference(
-                first_scores,
-                second_scores,
-                human,
-                [
-                    group
-                    for group, is_common in zip(tables.groups, rows, strict=True)
-                    if is_common
-                ],
-                [tables.columns[column][0] for column in columns],
-                coefficient=coefficient,
-            ),
-            notes=(note,) if left_out and first != second else (),
+        difference = CorrelationDifference(
+            first_scores,
+            second_scores,
+            human,
+            list(compress(tables.groups, rows)),
+            [tables.columns[column][0] for column in columns],
+            coefficient=coefficient,
         )
+        notes = (note,) if left_out and first != second else ()
+        return CommonSamplesStatistic(int(common.sum()), difference, notes=notes)
 
     labels = list(items)
     systems = tuple(system(index, label) for index, label in enumerate(labels))
@@ -261,25 +252,17 @@ class _Tables(NamedTuple):
         """Return those of all items; rows are sorted, so that two judges' do not depend on a
         third.
         """
-        by_cell = []
-        for label_items in items.values():
-            cells = {
-                (item.part, item.cell[0] or name, item.cell[1]): item
-                for name, item in label_items.items()
-            }
-            by_cell.append(cells)
+        by_cell = [_items_by_cell(label_items) for label_items in items.values()]
         all_items = {
             cell: item for label_items in by_cell for cell, item in label_items.items()
         }
-        groups = {
-            (part, row): (part, all_items[part, row, column].group)
-            for part, row, column in sorted(all_items)
-        }
+        groups = {}
+        for part, row, column in sorted(all_items):
+            group = all_items[part, row, column].group
+            groups[part, row] = (part, group)
         columns = sorted({(part, column) for part, _, column in all_items})
-        row_of, column_of = (
-            {name: number for number, name in enumerate(names)}
-            for names in (groups, columns)
-        )
+        row_of = {name: number for number, name in enumerate(groups)}
+        column_of = {name: number for number, name in enumerate(columns)}
 
         def table(values: Mapping[tuple[str, str, str], float]) -> Floats:
             array = np.full((len(groups), len(columns)), np.nan)
@@ -293,6 +276,15 @@ class _Tables(NamedTuple):
             for label_items in by_cell
         )
         return cls(human, scores, tuple(groups.values()), tuple(columns))
+
+
+def _items_by_cell(items: Items) -> dict[tuple[str, str, str], JudgedItem]:
+    """Items of a system by part, row and column; an item without a row has one of its own."""
+    cells = {}
+    for name, item in items.items():
+        row, column = item.cell
+        cells[item.part, row or name, column] = item
+    return cells
 
 
 def _systems(items: Mapping[str, Items], unit: str, total: int) -> tuple[System, ...]:

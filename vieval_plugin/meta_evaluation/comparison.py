@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
@@ -230,9 +230,8 @@ class Comparison:
     @property
     def family(self) -> str:
         """The correction of p with its families, in words."""
-        ranked, unranked = (
-            plural(len(pairs), "pair") for pairs in (self.pairs, self.other_pairs)
-        )
+        ranked = plural(len(self.pairs), "pair")
+        unranked = plural(len(self.other_pairs), "pair")
         if not self.other_pairs:
             return f"Holm correction over {ranked}"
         entrants = self.compared.entrants
@@ -271,16 +270,12 @@ class Comparison:
         below.
         """
         labels = [system.label for system in self.ranked]
-        positions = range(1, len(labels))
-        return tuple(
-            position
-            for position in positions
-            if all(
-                self.beats(better, worse)
-                for better in labels[:position]
-                for worse in labels[position:]
-            )
-        )
+        positions = []
+        for position in range(1, len(labels)):
+            pairs = product(labels[:position], labels[position:])
+            if all(self.beats(better, worse) for better, worse in pairs):
+                positions.append(position)
+        return tuple(positions)
 
     def warnings(self) -> tuple[str, ...]:
         """Lines that must be read beside the ranks: what the tests cannot resolve, and
@@ -433,9 +428,8 @@ def compare_pair(
         return None
     one, other = sorted((first, second))  # as in `compare_systems`
     seed = _seed(compared, benchmark, options)
-    pair = _tested(
-        compared, (index_of[one], index_of[other]), options.draws, seed, intervals
-    )
+    indices = (index_of[one], index_of[other])
+    pair = _tested(compared, indices, options.draws, seed, intervals)
     return pair and (pair if pair.first == first else pair.turned)
 
 
@@ -522,19 +516,18 @@ def average_benchmarks(
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         two = labels[first], labels[second]
-        common = [
-            statistic.pair(*(index_of[label] for label in two))
-            for statistic, index_of in zip(statistics, indices, strict=True)
-            if index_of.keys() >= {*two}
-        ]
+        common = []
+        for compared, index_of in zip(statistics, indices, strict=True):
+            if index_of.keys() >= {*two}:
+                positions = (index_of[label] for label in two)
+                common.append(compared.pair(*positions))
         paired = [
             samples.statistic for samples in common if samples.statistic is not None
         ]
         if len(paired) < len(statistics):
             return CommonSamplesStatistic(0)
-        return CommonSamplesStatistic(
-            sum(samples.n for samples in common), AveragedDifference(paired, weights)
-        )
+        n = sum(samples.n for samples in common)
+        return CommonSamplesStatistic(n, AveragedDifference(paired, weights))
 
     statistic = _mean_title(comparisons)
     return ComparedStatistic(OVER_BENCHMARKS, "", statistic, tuple(systems), pair)
@@ -566,23 +559,18 @@ def _averaged_system(
         if s and s.unranked
     ]
     not_compared = [f"not compared on {', '.join(missing)}"] if missing else []
-    why_not, unranked = (
-        "; ".join(dict.fromkeys(reasons))
-        for reasons in (not_compared or undefined, not_ranked)
-    )
-    return System(
-        label,
-        sum(system.n for system in systems_by_benchmark if system),
-        why_not,
-        unranked,
-    )
+    why_not = "; ".join(dict.fromkeys(not_compared or undefined))
+    unranked = "; ".join(dict.fromkeys(not_ranked))
+    n = sum(system.n for system in systems_by_benchmark if system)
+    return System(label, n, why_not, unranked)
 
 
 def _mean_title(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> str:
     descriptions = []
     for benchmark, parts in comparisons.items():
-        statistic = parts[0].statistic.partition(",")[0]
-        descriptions.append(f"{benchmark}: {parts[0].aspect}, {statistic}")
+        first_part = parts[0]
+        statistic = first_part.statistic.partition(",")[0]
+        descriptions.append(f"{benchmark}: {first_part.aspect}, {statistic}")
     return f"mean over {len(comparisons)} benchmarks ({'; '.join(descriptions)})"
 
 
@@ -635,22 +623,18 @@ def systems_by_own_number(compared: ComparedStatistic) -> tuple[System, ...]:
         return tuple(
             sorted(systems, key=lambda system: compared.order.index(system.label))
         )
-    return tuple(
-        sorted(
-            systems,
-            key=lambda system: (
-                math.isnan(system.value),
-                bool(system.unranked),
-                -system.value,
-            ),
-        )
-    )
+    return tuple(sorted(systems, key=_rank_by_own_number))
+
+
+def _rank_by_own_number(system: System) -> tuple[bool, bool, float]:
+    return math.isnan(system.value), bool(system.unranked), -system.value
 
 
 def _seed(
     compared: ComparedStatistic, benchmark: str, options: StatisticsOptions
 ) -> list[int]:
-    return [options.seed, zlib.crc32(f"{benchmark}/{compared.part}".encode())]
+    name = f"{benchmark}/{compared.part}"
+    return [options.seed, zlib.crc32(name.encode())]
 
 
 def _missing_pairs_reason(
@@ -677,9 +661,10 @@ def _adjusted(
     """
     p_values = [pair.result.p if pair.decides else math.nan for pair in pairs]
     adjusted = holm(p_values).tolist()
-    penalised = holm(
-        [_p_with_failures(pair.better_first(), compared, seed) for pair in pairs]
-    ).tolist()
+    failure_p_values = [
+        _p_with_failures(pair.better_first(), compared, seed) for pair in pairs
+    ]
+    penalised = holm(failure_p_values).tolist()
     adjusted_pairs = []
     for pair, p, penalised_p in zip(pairs, adjusted, penalised, strict=True):
         adjusted_pairs.append(
@@ -697,12 +682,14 @@ def _p_with_failures(
     index_of = compared.index_by_label
     if not pair.decides:
         return math.nan
-    penalised = compared.with_failures and compared.with_failures(
-        index_of[pair.first], index_of[pair.second]
-    )
+    penalised = None
+    if compared.with_failures:
+        indices = index_of[pair.first], index_of[pair.second]
+        penalised = compared.with_failures(*indices)
     result = penalised and penalised.tested(0, seed, intervals=False)
     if result:
-        return max(pair.result.p, result.p if result.difference.value > 0 else 1.0)
+        penalised_p = result.p if result.difference.value > 0 else 1.0
+        return max(pair.result.p, penalised_p)
     return pair.result.p
 
 
@@ -724,11 +711,7 @@ def _ranked(
     beats = np.zeros((len(able), len(able)), dtype=bool)
     for pair in (pair.better_first() for pair in pairs if pair.significant):
         beats[able.index(pair.first), able.index(pair.second)] = True
-    ranges = dict(
-        zip(
-            able,
-            zip(*(ends.tolist() for ends in rank_ranges(beats)), strict=True),
-            strict=True,
-        )
-    )
+    best, worst = rank_ranges(beats)
+    ranks = zip(best.tolist(), worst.tolist(), strict=True)
+    ranges = dict(zip(able, ranks, strict=True))
     return tuple(replace(system, ranks=ranges.get(system.label)) for system in systems)

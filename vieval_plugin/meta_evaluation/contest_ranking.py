@@ -133,12 +133,8 @@ def rank_contests(
                     )
                 )
         # people voted on the same contests whoever judged them; most of them count
-        rankings += [
-            *sorted(
-                by_annotators, key=lambda ranking: -ranking.strengths.answered_pairs
-            )[:1],
-            *by_judges,
-        ]
+        by_annotators.sort(key=lambda ranking: -ranking.strengths.answered_pairs)
+        rankings += [*by_annotators[:1], *by_judges]
     return rankings
 
 
@@ -165,45 +161,51 @@ def contest_strengths(
     answers = int((codes != NONE).sum())
     fitted = strengths(won.sum(axis=0), tied.sum(axis=0))
     logs = fitted.log_strengths
-    played = (won + won.transpose(0, 2, 1) + tied).sum(axis=(0, 2))
+    decided = won + won.transpose(0, 2, 1)
+    played = (decided + tied).sum(axis=(0, 2))
     reason = ""
     estimates = [Estimate(np.nan) for _ in models]
     shares = dict[str, float]()
     if np.isnan(logs).any():
         reason = SEPARATED if answers else "no contest has an answer"
     else:
-        seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
-        names = [str(number) for number in range(len(won))]
-        resamples = resampled_strengths(
-            won, tied, cluster_counts(names, options.draws, seed)
-        )
-        estimates = [
-            Estimate(float(log), *_interval(resamples[:, n]))
-            for n, log in enumerate(logs)
-        ]
+        name = f"{benchmark}/{part}"
+        estimates = _strength_estimates(logs, won, tied, name, options)
         shares = dict(zip(models, map(float, win_shares(fitted)), strict=True))
     judge = JudgeName(voter, "", voter)
     numbers = []
     for model, estimate, n in zip(models, estimates, played, strict=True):
+        contests = int(n)
         number = Number(
             model,
-            replace(estimate, n=int(n)),
+            replace(estimate, n=contests),
             part,
             subject,
             STRENGTH.name,
             "generator",
             judge,
-            total=int(n),
+            total=contests,
         )
         numbers.append(number)
-    return ContestStrengths(
-        tuple(numbers),
-        shares,
-        fitted.tie if shares else np.nan,
-        answers,
-        len(codes),
-        reason,
-    )
+    tie = fitted.tie if shares else np.nan
+    return ContestStrengths(tuple(numbers), shares, tie, answers, len(codes), reason)
+
+
+def _strength_estimates(
+    logs: Floats, won: Floats, tied: Floats, name: str, options: StatisticsOptions
+) -> list[Estimate]:
+    """Log strengths with their intervals by bootstrap over groups of contests; `name` joins the
+    seed.
+    """
+    groups = [str(number) for number in range(len(won))]
+    seed = [options.seed, zlib.crc32(name.encode())]
+    counts = cluster_counts(groups, options.draws, seed)
+    resamples = resampled_strengths(won, tied, counts)
+    estimates = []
+    for n, log in enumerate(logs):
+        low, high = _interval(resamples[:, n])
+        estimates.append(Estimate(float(log), low, high))
+    return estimates
 
 
 def _ranked(
@@ -248,24 +250,21 @@ def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:
     models = sorted({model for model_pair in model_pairs for model in model_pair})
     index_of = {model: number for number, model in enumerate(models)}
     groups, group = factorize(pairs.groups)
-    won, tied = (np.zeros((len(groups), len(models), len(models))) for _ in range(2))
-    first, second = (
-        np.array([[index_of[model] for model in pair] for pair in model_pairs])
-        .reshape(-1, 2)
-        .T
-    )
+    shape = (len(groups), len(models), len(models))
+    won = np.zeros(shape)
+    tied = np.zeros(shape)
+    index_pairs = [[index_of[model] for model in pair] for pair in model_pairs]
+    first, second = np.array(index_pairs).reshape(-1, 2).T
     counts = (codes != NONE) & (first != second)
     decisive = np.isin(codes, (FIRST, SECOND))
     better, worse = np.where(codes == SECOND, [second, first], [first, second])
-    np.add.at(
-        won, tuple(column[counts & decisive] for column in (group, better, worse)), 1
-    )
+    is_decided = counts & decisive
+    cells = tuple(column[is_decided] for column in (group, better, worse))
+    np.add.at(won, cells, 1)
+    is_tied = counts & ~decisive
     for ordered_pair in ((first, second), (second, first)):
-        np.add.at(
-            tied,
-            tuple(column[counts & ~decisive] for column in (group, *ordered_pair)),
-            1,
-        )
+        cells = tuple(column[is_tied] for column in (group, *ordered_pair))
+        np.add.at(tied, cells, 1)
     return models, won, tied
 
 

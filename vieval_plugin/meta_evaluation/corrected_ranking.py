@@ -216,11 +216,11 @@ def _estimated(
     unrated_kinds = tuple(
         kind for kind in dict.fromkeys(kinds) if not any(rated[kind_of_image == kind])
     )
+    scores = score_prompts(images, aspect)
+    raw = bootstrap.estimate(mean_over_prompts(scores, clusters_of(images)))
     return GeneratorEstimates(
         generator.image_model,
-        bootstrap.estimate(
-            mean_over_prompts(score_prompts(images, aspect), clusters_of(images))
-        ),
+        raw,
         by_ratings,
         corrected,
         int(rated.sum()),
@@ -234,10 +234,10 @@ def _estimated(
 
 def _bound_interval(powered: PredictionPoweredMean, rated_units: int) -> Estimate:
     """A mean in [0, 1] with its interval, which few prompts do not have."""
-    ends = (math.nan, math.nan)
+    low, high = (math.nan, math.nan)
     if rated_units >= LEAST_FOR_A_TEST:
-        ends = bounded_interval(powered, rated_units)
-    return replace(powered.mean.clipped(0, 1), low=ends[0], high=ends[1])
+        low, high = bounded_interval(powered, rated_units)
+    return replace(powered.mean.clipped(0, 1), low=low, high=high)
 
 
 def _powered(
@@ -286,9 +286,8 @@ def _ranked(
         """The pair with the first one's failures as 0."""
         if not failed[first]:
             return CommonSamplesStatistic(0)
-        result, n, _ = _paired(
-            [*scored[first], *failed[first]], scored[second], aspect, level
-        )
+        penalised = [*scored[first], *failed[first]]
+        result, n, _ = _paired(penalised, scored[second], aspect, level)
         return CommonSamplesStatistic(n, result=result)
 
     systems = tuple(
@@ -329,17 +328,19 @@ def _corrected_numbers(
     numbers = []
     for generator, e in zip(judged, estimates, strict=True):
         scored = [image for image in generator.all if aspect in image.scores]
-        prompts = {image.group for image in scored}
+        scored_prompts = {image.group for image in scored}
+        prompts = {image.group for image in generator.all}
+        statuses = Counter(image.status for image in generator.all)
         number = Number(
             generator.image_model,
-            replace(e.corrected.mean, n=len(prompts)),
+            replace(e.corrected.mean, n=len(scored_prompts)),
             ALL,
             aspect,
             CORRECTED.name,
             "generator",
             run.name,
-            total=len({image.group for image in generator.all}),
-            statuses=Counter(image.status for image in generator.all),
+            total=len(prompts),
+            statuses=statuses,
         )
         numbers.append(number)
     return numbers
@@ -406,12 +407,10 @@ def _ordered(
     numbers = [number for number, _ in labelled]
     images = [image for _, image in labelled]
     _, group_codes = factorize([image.group for image in images])
-    labels = OrderLabels(
-        np.array([image.scores[aspect] for image in images]),
-        np.array([mean_rating(image, aspect) for image in images]),
-        np.array(numbers, dtype=np.int64),
-        group_codes,
-    )
+    scores = np.array([image.scores[aspect] for image in images])
+    ratings = np.array([mean_rating(image, aspect) for image in images])
+    generators = np.array(numbers, dtype=np.int64)
+    labels = OrderLabels(scores, ratings, generators, group_codes)
     values = order_values([estimate.raw.value for _, estimate in scored], labels)
     value_of = {
         estimate.generator: value
@@ -464,16 +463,12 @@ def _paired(
         difference = Estimate(difference.value)
         by_ratings = Estimate(by_ratings.value)
         p = math.nan
-    return (
-        PairedComparison(
-            first_mean.mean.clipped(0, 1).value,
-            second_mean.mean.clipped(0, 1).value,
-            difference=difference.clipped(-1, 1),
-            p=p,
-        ),
-        n,
-        by_ratings.clipped(-1, 1),
+    first_value = first_mean.mean.clipped(0, 1).value
+    second_value = second_mean.mean.clipped(0, 1).value
+    comparison = PairedComparison(
+        first_value, second_value, difference=difference.clipped(-1, 1), p=p
     )
+    return comparison, n, by_ratings.clipped(-1, 1)
 
 
 def _failures(generator: GeneratorImages, aspect: str) -> list[Observation]:

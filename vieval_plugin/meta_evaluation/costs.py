@@ -120,12 +120,10 @@ def durations(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
     Args:
         runs: of all benchmarks, those that are shown together.
     """
-    run_summaries = {
-        (run.benchmark, run.label): {
-            *filter(None, (r.summary for r in run.all_records))
-        }
-        for run in runs
-    }
+    run_summaries = {}
+    for run in runs:
+        recorded = (record.summary for record in run.all_records)
+        run_summaries[run.benchmark, run.label] = {*filter(None, recorded)}
     judges: dict[Path, set[str]] = defaultdict(set)
     for (_, label), summaries in run_summaries.items():
         for summary in summaries:
@@ -136,7 +134,8 @@ def durations(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
         if summaries and all(seconds_of[summary] for summary in summaries):
             seconds = sum(seconds_of[summary] for summary in summaries)
             others = max(len(judges[summary]) - 1 for summary in summaries)
-            texts[key] = f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}"
+            digits = 0 if seconds >= 10 else 1
+            texts[key] = f"{seconds:.{digits}f}"
             if others:
                 texts[key] += f" (with {plural(others, 'other judge')})"
     return texts

@@ -77,23 +77,20 @@ class Bootstrap:
         True
         """
         if math.isnan(computed.value):
-            return Estimate(
-                math.nan,
-                resamples=np.full(self.resamples, np.nan),
-                reasons=(computed.reason or "undefined",),
-            )
+            undefined_draws = np.full(self.resamples, np.nan)
+            reason = computed.reason or "undefined"
+            return Estimate(math.nan, resamples=undefined_draws, reasons=(reason,))
         rng = np.random.default_rng(self.seed)
         block_size = max(1, _MOST_COUNTS // max(1, len(computed.clusters)))
         blocks = [
             min(block_size, self.resamples - first)
             for first in range(0, self.resamples, block_size)
         ]
-        resampled = np.concatenate(
-            [
-                computed.resample(cluster_counts(computed.clusters, block, rng))
-                for block in blocks
-            ]
-        )
+        resampled_blocks = []
+        for block in blocks:
+            counts = cluster_counts(computed.clusters, block, rng)
+            resampled_blocks.append(computed.resample(counts))
+        resampled = np.concatenate(resampled_blocks)
         clusters = len(set(computed.clusters))
         ends = (
             expanded_interval(resampled, clusters)
@@ -155,15 +152,11 @@ def computed_mean(
     array = np.asarray(values, dtype=float)
 
     def resampled(counts: Counts) -> Floats:
-        return np.asarray((counts @ array) / np.maximum(counts.sum(axis=1), 1))
+        numbers = np.maximum(counts.sum(axis=1), 1)
+        return np.asarray((counts @ array) / numbers)
 
-    return Computed(
-        math.fsum(array) / len(array) if len(array) else math.nan,
-        resampled,
-        clusters,
-        reason,
-        True,
-    )
+    mean = math.fsum(array) / len(array) if len(array) else math.nan
+    return Computed(mean, resampled, clusters, reason, True)
 
 
 def mean_over_parts(parts: Sequence[Estimate]) -> Estimate:
@@ -181,13 +174,10 @@ def mean_over_parts(parts: Sequence[Estimate]) -> Estimate:
     0.75
     """
     resampled = np.mean([part.resamples for part in parts], axis=0)
-    return Estimate(
-        math.fsum(part.value for part in parts) / len(parts),
-        *interval(resampled),
-        resampled,
-        sum(part.n for part in parts),
-        tuple(dict.fromkeys(reason for part in parts for reason in part.reasons)),
-    )
+    mean = math.fsum(part.value for part in parts) / len(parts)
+    n = sum(part.n for part in parts)
+    reasons = dict.fromkeys(reason for part in parts for reason in part.reasons)
+    return Estimate(mean, *interval(resampled), resampled, n, tuple(reasons))
 
 
 def sum_over_parts(parts: Sequence[Estimate]) -> Estimate:

@@ -161,7 +161,8 @@ class Layout:
             {column: None for cells in by_row.values() for column in cells},
             key=self._position,
         )
-        header = [*self.rows, *(["n"] if self.n == "row" else [])]
+        count_header = ["n"] if self.n == "row" else []
+        header = [*self.rows, *count_header]
         for column in columns:
             header += ["n"] if self._has_count(column) else []
             names = []
@@ -207,7 +208,8 @@ class Layout:
     ) -> list[str]:
         texts = [*row]
         if self.n == "row":
-            texts.append(str(max(c.estimate.n for c in cells.values())))
+            largest_n = max(c.estimate.n for c in cells.values())
+            texts.append(str(largest_n))
         for column in columns:
             cell = cells.get(column)
             if self._has_count(column):
@@ -227,14 +229,7 @@ class Layout:
             for field in self.columns
         ]
         return [
-            next(
-                (
-                    index
-                    for index, pattern in enumerate(order)
-                    if fnmatchcase(name, pattern)
-                ),
-                len(order),
-            )
+            _pattern_index(name, order)
             for name, order in zip(column, orders, strict=True)
         ]
 
@@ -270,6 +265,14 @@ class Layout:
 
 
 @cache
+def _pattern_index(name: str, patterns: Sequence[str]) -> int:
+    """Index of the first pattern that a name matches, or the number of patterns."""
+    for index, pattern in enumerate(patterns):
+        if fnmatchcase(name, pattern):
+            return index
+    return len(patterns)
+
+
 def layouts(family: str) -> tuple[Layout, ...]:
     """The tables of a family of benchmarks, as `layouts.yaml` describes them."""
     text = Path(__file__).with_name("layouts.yaml").read_text(encoding="utf-8")
@@ -366,7 +369,8 @@ class Findings:
     @property
     def tables(self) -> tuple[Table, ...]:
         """All tables that have a row."""
-        tables = (*(layout.table(self.numbers) for layout in self.layouts), *self.texts)
+        number_tables = (layout.table(self.numbers) for layout in self.layouts)
+        tables = (*number_tables, *self.texts)
         return tuple(table for table in tables if table.rows)
 
     @property

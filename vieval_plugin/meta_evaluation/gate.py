@@ -192,17 +192,13 @@ def files_by_generator(records: Iterable[Record]) -> Mapping[str, Files]:
     files: dict[str, dict[tuple[str, str, int], tuple[str, ...]]] = defaultdict(dict)
     for record in records:
         candidates = candidates_of(record.sample) if record.sample else ()
-        if candidates:
-            unknown = {}
-        else:
-            unknown = {record.id: (record.row.digest if record.row else "",)}
-        for identity, digests in {
-            **unknown,
-            **{sample.id: _digests_of(sample) for sample in candidates},
-        }.items():
-            files[identity.image_model or YOUR_IMAGES][
-                identity.part, identity.uid, identity.draw
-            ] = digests
+        digests_by_image = {sample.id: _digests_of(sample) for sample in candidates}
+        if not candidates:
+            row_digest = record.row.digest if record.row else ""
+            digests_by_image[record.id] = (row_digest,)
+        for identity, digests in digests_by_image.items():
+            generator_files = files[identity.image_model or YOUR_IMAGES]
+            generator_files[identity.part, identity.uid, identity.draw] = digests
     return files
 
 
@@ -284,10 +280,8 @@ def _image_evidence(
     penalised = means[0] - means[1]
     mine = [challenger_images.get(p, ()) for p in prompts]
     theirs = [reference_images[p] for p in prompts]
-    unjudged = (
-        sum(_could_be_judged_again(prompt_images, aspect) for prompt_images in mine),
-        sum(_could_be_judged_again(prompt_images, aspect) for prompt_images in theirs),
-    )
+    my_unjudged = sum(_could_be_judged_again(images, aspect) for images in mine)
+    their_unjudged = sum(_could_be_judged_again(images, aspect) for images in theirs)
     falls = _falls(reference, challenger_images, prompts, scored)
     maximum = 1 - lowest
     by_both = MeanOfDifferences.from_differences(
@@ -298,14 +292,16 @@ def _image_evidence(
         by_both, by_all = _corrected(corrected, penalised, usable, maximum)
     my_share = failed_shares[:, 0]
     their_share = failed_shares[:, 1]
+    more_failures = int((my_share > their_share).sum())
+    fewer_failures = int((my_share < their_share).sum())
     return GateEvidence(
         challenger,
         reference,
         by_both,
         by_all,
         len(prompts),
-        (int((my_share > their_share).sum()), int((my_share < their_share).sum())),
-        unjudged,
+        (more_failures, fewer_failures),
+        (my_unjudged, their_unjudged),
         _unread(reference_images, aspect),
         len(differences),
         int((differences > LARGE_FALL + _ROUNDING).sum()),
@@ -397,10 +393,9 @@ def _spread(means: Floats) -> float:
 
 def _scores(images: Sequence[Observation], aspect: str) -> Floats:
     """The scores of a prompt's images, NaN of those that failed; one NaN without images."""
-    return np.array(
-        [image.scores.get(aspect, math.nan) for image in _rated(images, aspect)]
-        or [math.nan]
-    )
+    rated = _rated(images, aspect)
+    scores = [image.scores.get(aspect, math.nan) for image in rated]
+    return np.array(scores or [math.nan])
 
 
 def _rated(images: Sequence[Observation], aspect: str) -> list[Observation]:
@@ -423,18 +418,15 @@ def _corrected(
     n = pair.n
     # the end that the scale cut off says nothing of the error
     half = max(difference.high - difference.value, difference.value - difference.low)
-    error = half / float(scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, max(n - 1, 1)))
+    degrees = max(n - 1, 1)
+    t_quantile = scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, degrees)
+    error = half / float(t_quantile)
     mixed = np.where(usable, difference.value, penalised)
     standard_error = float(mixed.std(ddof=1)) / math.sqrt(len(mixed))
-    return (
-        MeanOfDifferences(difference.value, error, n, fall),
-        MeanOfDifferences(
-            float(mixed.mean()),
-            math.hypot(standard_error, float(usable.mean()) * error),
-            n,
-            fall,
-        ),
-    )
+    mixed_error = math.hypot(standard_error, float(usable.mean()) * error)
+    by_both = MeanOfDifferences(difference.value, error, n, fall)
+    by_all = MeanOfDifferences(float(mixed.mean()), mixed_error, n, fall)
+    return by_both, by_all
 
 
 def _mean_lead(outcomes: Sequence[ContestOutcome]) -> MeanOfDifferences:
@@ -457,15 +449,7 @@ def _contest_evidence(
         outcome.failed is not None and outcome.status in _RETRYABLE
         for outcome in outcomes
     )
-    observed = (
-        observe(records) for records in run.records_by_sample if records[0].votes
-    )
-    unjudged += sum(
-        o.status is Status.NOT_APPLICABLE
-        and {challenger, reference} <= set(o.contest.image_models)
-        for o in observed
-        if o.contest is not None
-    )
+    unjudged += _inapplicable_contests(run, {challenger, reference})
     by_both = _mean_lead(decided)
     by_all = _mean_lead(outcomes)
     alone = failures.count((True, False)), failures.count((False, True))
@@ -475,6 +459,7 @@ def _contest_evidence(
         if o.failed == (True, False)
     ]
     parse_failures = sum(outcome.status is Status.PARSE_FAILURE for outcome in outcomes)
+    points = np.array([outcome.points for outcome in decided])
     differences = np.array([outcome.points - EVEN for outcome in decided])
     return GateEvidence(
         challenger,
@@ -487,10 +472,21 @@ def _contest_evidence(
         (parse_failures, len(outcomes)),
         len(decided),
         0,
-        _spread(np.array([outcome.points for outcome in decided])),
+        _spread(points),
         _signs(differences),
         tuple(falls),
     )
+
+
+def _inapplicable_contests(run: Run, image_models: set[str]) -> int:
+    """Number of contests with these image models that the judge does not apply to."""
+    contests = 0
+    for records in run.records_by_sample:
+        if records[0].votes:
+            o = observe(records)
+            if o.contest is not None and o.status is Status.NOT_APPLICABLE:
+                contests += image_models <= set(o.contest.image_models)
+    return contests
 
 
 def fillers(records: Sequence[Record]) -> list[Record]:

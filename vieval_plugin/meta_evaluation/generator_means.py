@@ -80,20 +80,24 @@ def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]
             image = replace(
                 image, group=f"{part}/{image.group}", cluster=f"{part}/{image.cluster}"
             )
-            images_by_model.setdefault(record.id.image_model or YOUR_IMAGES, []).append(
-                (part, image)
-            )
+            model = record.id.image_model or YOUR_IMAGES
+            images_by_model.setdefault(model, []).append((part, image))
             scores |= dict.fromkeys(record.verdict.scores)
     generators = []
     for model, images in images_by_model.items():
-        images.sort(
-            key=lambda pair: (pair[0], pair[1].group, pair[1].uid, pair[1].draw)
-        )
+        images.sort(key=_part_and_image_key)
         observations = [image for _, image in images]
         scored_images = apply_failure_policy(observations, tuple(scores), options)
         with_parts = zip((part for part, _ in images), scored_images, strict=True)
         generators.append(GeneratorImages(model, tuple(scores), tuple(with_parts)))
     return generators
+
+
+def _part_and_image_key(
+    part_and_image: tuple[str, Observation],
+) -> tuple[str, str, str, int]:
+    part, image = part_and_image
+    return part, image.group, image.uid, image.draw
 
 
 def breakdown_values(judged: Sequence[GeneratorImages], breakdown: str) -> list[str]:
@@ -254,8 +258,5 @@ def mean_over_prompts(
     >>> mean_over_prompts({"1": 0.5, "2": 1.0}, {"1": "a cat", "2": "a cat"}).value
     0.75
     """
-    return computed_mean(
-        list(scores.values()),
-        [clusters[prompt] for prompt in scores],
-        "no image has a score",
-    )
+    prompt_clusters = [clusters[prompt] for prompt in scores]
+    return computed_mean(list(scores.values()), prompt_clusters, "no image has a score")

@@ -114,15 +114,10 @@ class OfGenerators(Report):
         its own. The headline of a judge is O, or else SC, or else what it rates.
         """
         rankings = [_ranked(run, options) for run in runs]
-        return Findings(
-            tuple(number for _, numbers in rankings for number in numbers),
-            tuple(statistic for statistics, _ in rankings for statistic in statistics),
-            tuple(
-                layout
-                for name in ("generators", "generators_by")
-                for layout in layouts(name)
-            ),
-        )
+        numbers = chain.from_iterable(run_numbers for _, run_numbers in rankings)
+        statistics = chain.from_iterable(run_ranked for run_ranked, _ in rankings)
+        table_layouts = (*layouts("generators"), *layouts("generators_by"))
+        return Findings(tuple(numbers), tuple(statistics), table_layouts)
 
 
 def _ranked(
@@ -207,15 +202,14 @@ def _numbers(
     options: StatisticsOptions,
 ) -> Iterator[Number]:
     measure = statistic.measure
-    bootstrap = Bootstrap.for_part(f"{run.benchmark}/{statistic.value or ALL}", options)
+    breakdown_value = statistic.value or ALL
+    bootstrap = Bootstrap.for_part(f"{run.benchmark}/{breakdown_value}", options)
     table = (
         f"generators_by_{statistic.breakdown}" if statistic.breakdown else "generators"
     )
     for model, model_images in images.items():
         scores = score_prompts(model_images, statistic.aspect, measure.score_images)
-        key = Key(
-            table, statistic.value or ALL, model, run.label, "mean", statistic.aspect
-        )
+        key = Key(table, breakdown_value, model, run.label, "mean", statistic.aspect)
         mean = bootstrap.estimate(mean_over_prompts(scores, clusters_of(model_images)))
         yield Number(
             model,
@@ -323,8 +317,9 @@ def _penalised(
     """
     if all(aspect in image.scores for image in images[first]):
         return CommonSamplesStatistic(0)
+    both_images = [*images[first], *images[second]]
     everything = apply_failure_policy(
-        [*images[first], *images[second]], (aspect,), StatisticsOptions("worst")
+        both_images, (aspect,), StatisticsOptions("worst")
     )
     penalised = score_prompts(everything[: len(images[first])], aspect, score_images)
     scores = score_prompts(images[second], aspect, score_images)

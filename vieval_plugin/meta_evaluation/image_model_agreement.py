@@ -234,15 +234,15 @@ def fisher_average(
 
 def _paper(aspect: str, rows: ImageModelRows) -> Estimate:
     model_columns = rows.columns[aspect]
-    reasons = tuple(
-        f"{model}: {why}"
-        for model, c in model_columns.items()
-        if (why := undefined_reason(c.human(), c.judge))
-    )
+    reasons = []
+    for model, column in model_columns.items():
+        why = undefined_reason(column.human(), column.judge)
+        if why:
+            reasons.append(f"{model}: {why}")
     value = paper_mean(
         correlation(c.human(rows.added_last), c.judge) for c in model_columns.values()
     )
-    return Estimate(value, n=_sample_count(aspect, rows), reasons=reasons)
+    return Estimate(value, n=_sample_count(aspect, rows), reasons=tuple(reasons))
 
 
 def _sample_count(aspect: str, rows: ImageModelRows) -> int:
@@ -336,15 +336,12 @@ def fisher_over_parts(parts: Sequence[Estimate]) -> Estimate:
     resampled = fisher_mean_over([part.resamples for part in parts])
     correlations = [part.value for part in parts]
     coverages = (astuple(part.coverage) for part in parts)
-    return Estimate(
-        fisher_mean(correlations),
-        *interval(resampled),
-        resampled,
-        sum(part.n for part in parts),
-        _joined(part.reasons for part in parts),
-        _joined(part.zeros for part in parts),
-        ImageModelCoverage(*map(sum, zip(*coverages, strict=True))),
-    )
+    mean = fisher_mean(correlations)
+    n = sum(part.n for part in parts)
+    reasons = _joined(part.reasons for part in parts)
+    zeros = _joined(part.zeros for part in parts)
+    coverage = ImageModelCoverage(*map(sum, zip(*coverages, strict=True)))
+    return Estimate(mean, *interval(resampled), resampled, n, reasons, zeros, coverage)
 
 
 def paper_over_parts(parts: Sequence[Estimate]) -> Estimate:
@@ -353,11 +350,10 @@ def paper_over_parts(parts: Sequence[Estimate]) -> Estimate:
     >>> round(paper_over_parts([Estimate(0.5), Estimate(0.5)]).value, 4)
     0.4621
     """
-    return Estimate(
-        paper_mean(part.value for part in parts),
-        n=sum(part.n for part in parts),
-        reasons=_joined(part.reasons for part in parts),
-    )
+    mean = paper_mean(part.value for part in parts)
+    n = sum(part.n for part in parts)
+    reasons = _joined(part.reasons for part in parts)
+    return Estimate(mean, n=n, reasons=reasons)
 
 
 def _joined(sequences: Iterable[Sequence[str]]) -> tuple[str, ...]:
@@ -408,11 +404,10 @@ def columns(
         ]
         ratings = [o.ratings[aspect] for o in complete]
         scores = [o.scores.get(aspect, np.nan) for o in complete]
-        columns_by_model[model] = Columns(
-            tuple(o.group for o in complete),
-            np.array(ratings, dtype=float).T,
-            np.array(scores, dtype=float),
-        )
+        groups = tuple(o.group for o in complete)
+        rated = np.array(ratings, dtype=float).T
+        judged = np.array(scores, dtype=float)
+        columns_by_model[model] = Columns(groups, rated, judged)
     return columns_by_model
 
 
@@ -455,15 +450,12 @@ def generator_pairs(
     rated = [
         {o.group: float(np.mean(o.ratings[aspect])) for o in rows} for rows in by_model
     ]
-    pairs = [
-        pair_agreement(
-            first,
-            second,
-            *(_differences(side[first], side[second]) for side in (judged, rated)),
-        )
-        for first, second in combinations(range(len(rated)), 2)
-        if judged[first].keys() & judged[second].keys()
-    ]
+    pairs = []
+    for first, second in combinations(range(len(rated)), 2):
+        if judged[first].keys() & judged[second].keys():
+            by_judge = _differences(judged[first], judged[second])
+            by_people = _differences(rated[first], rated[second])
+            pairs.append(pair_agreement(first, second, by_judge, by_people))
     return len(rated), pairs
 
 

@@ -5,7 +5,7 @@ by image model.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import get_args
@@ -176,10 +176,8 @@ class ByImageModel(Report):
             for n in judge_numbers
             if n.key and n.statistic.startswith(_BY_MODEL)
         }
-        by_model_layouts = map(
-            _model_table_layout,
-            sorted(by_model, key=lambda t: (t != BY_MODEL, len(t), t)),
-        )
+        tables = sorted(by_model, key=lambda t: (t != BY_MODEL, len(t), t))
+        by_model_layouts = map(_model_table_layout, tables)
         common = [
             layout for name, layout in _layouts().items() if name != "sc_same_samples"
         ]
@@ -187,13 +185,8 @@ class ByImageModel(Report):
             _left_out(numbers, parts),
             self._same_samples(benchmark, parts, runs, options),
         )
-        return Findings(
-            numbers,
-            self._ranked(parts, runs, numbers, options),
-            (*common, *by_model_layouts),
-            texts,
-            PAPER,
-        )
+        ranked = self._ranked(parts, runs, numbers, options)
+        return Findings(numbers, ranked, (*common, *by_model_layouts), texts, PAPER)
 
     def _judge_numbers(
         self, benchmark: str, parts: Sequence[str], run: Run, options: StatisticsOptions
@@ -201,12 +194,9 @@ class ByImageModel(Report):
         by_aspect: dict[str, list[Agreement]] = {}
         pairs_by_generator: dict[str, dict[str, tuple[int, list[PairAgreement]]]] = {}
         for part in (part for part in parts if part in run.records):
+            observations = [observe(judged) for judged in run.records[part]]
             rows = self.rows(
-                [observe(judged) for judged in run.records[part]],
-                Rating.from_run(run),
-                benchmark,
-                part,
-                options,
+                observations, Rating.from_run(run), benchmark, part, options
             )
             for aspect in rows.aspects:
                 agreed = agreement(rows, aspect)
@@ -223,17 +213,9 @@ class ByImageModel(Report):
             yield from _agreement(
                 run.label, ALL, aspect, agreement_over_parts(part_pairs)
             )
-            pairs_by_part = pairs_by_generator[aspect]
-            parts_by_name = {ALL: [*pairs_by_part]}
-            parts_by_name |= {part: [part] for part in pairs_by_part if part != ALL}
-            for name, members in parts_by_name.items():
-                accuracies = accuracy_over_pairs(
-                    [pairs_by_part[part] for part in members],
-                    options.draws,
-                    (options.seed, *f"{benchmark}/{name}".encode()),
-                )
-                for statistic, accuracy in zip((HARD, SOFT), accuracies, strict=True):
-                    yield Number(run.label, accuracy, name, aspect, statistic)
+            yield from _pair_accuracies(
+                run.label, benchmark, aspect, pairs_by_generator[aspect], options
+            )
 
     def _ranked(
         self,
@@ -249,11 +231,7 @@ class ByImageModel(Report):
         overall = [number for number in averages if number.role == "judge"]
         aspects = [number.aspect for number in overall]
         with_samples = {number.aspect for number in overall if number.estimate.n}
-        ceilings = {
-            number.aspect: replace(number, system=_CEILING_LABEL)
-            for number in averages
-            if number.role == "ceiling"
-        }
+        ceilings = _ceilings(averages)
 
         @cache
         def rated(options: StatisticsOptions) -> Mapping[str, Mapping[str, Items]]:
@@ -265,44 +243,17 @@ class ByImageModel(Report):
         def compared(
             aspect: str, part: str, options: StatisticsOptions
         ) -> ComparedStatistic:
-            items = {
-                label: {
-                    name: item
-                    for name, item in judge_ratings.get(aspect, {}).items()
-                    if part in (ALL, item.part)
-                }
-                for label, judge_ratings in rated(options).items()
-            }
-            return compared_on(
-                aspect, {label: in_part for label, in_part in items.items() if in_part}
-            )
+            return compared_on(aspect, _restricted_items(rated(options), aspect, part))
 
         @cache
         def ceiling(aspect: str, label: str) -> Estimate | None:
             [run] = [run for run in runs if run.label == label]
             return compared_with_annotators(run, aspect, self.rated, options)
 
-        title = (
-            "Spearman's correlation with the ratings on {}, averaged over image models and "
-            "task types (Fisher)"
-        )
-        ranked = [
-            RankedStatistic(
-                ALL,
-                aspect,
-                FISHER,
-                "Spearman",
-                title.format(aspect),
-                _WHY,
-                (-1.0, 1.0),
-                compared=partial(compared, aspect, ALL),
-                references=_references(aspect, ceilings),
-                ceiling=partial(ceiling, aspect),
-                statistic_in_part=partial(compared, aspect),
-                parts="kind",
-            )
-            for aspect in preferred(list(dict.fromkeys(aspects)))
-        ]
+        ranked = []
+        for aspect in preferred(list(dict.fromkeys(aspects))):
+            references = _references(aspect, ceilings)
+            ranked.append(_ranked_statistic(aspect, references, compared, ceiling))
         # what fewer than half of the judges rate comes later, and what nobody rated last: there is
         # no number to look at
         ranked.sort(
@@ -354,9 +305,8 @@ class ByImageModel(Report):
             for run in restricted
             for n in self._judge_numbers(benchmark, parts, run, options)
         ]
-        return layout.table(
-            [*_human_numbers(benchmark, parts, restricted[:1], options), *numbers]
-        )
+        human_numbers = _human_numbers(benchmark, parts, restricted[:1], options)
+        return layout.table([*human_numbers, *numbers])
 
 
 def _model_numbers(
@@ -365,11 +315,10 @@ def _model_numbers(
     table = run.table or BY_MODEL
     for model, columns in rows.columns[aspect].items():
         human = columns.human(rows.added_last)
-        estimate = Estimate(
-            correlation(human, columns.judge),
-            n=len(columns.judge),
-            reasons=(undefined_reason(human, columns.judge),),
-        )
+        judged = columns.judge
+        reason = undefined_reason(human, judged)
+        value = correlation(human, judged)
+        estimate = Estimate(value, n=len(judged), reasons=(reason,))
         yield Number(
             run.label,
             estimate,
@@ -380,6 +329,71 @@ def _model_numbers(
             value=model,
             key=Key(table, part, model, run.label, "spearman", aspect),
         )
+
+
+def _pair_accuracies(
+    label: str,
+    benchmark: str,
+    aspect: str,
+    pairs_by_part: Mapping[str, tuple[int, list[PairAgreement]]],
+    options: StatisticsOptions,
+) -> Iterator[Number]:
+    """Accuracy of a judge on pairs of generators, over all parts and in each."""
+    parts_by_name = {ALL: [*pairs_by_part]}
+    parts_by_name |= {part: [part] for part in pairs_by_part if part != ALL}
+    for name, members in parts_by_name.items():
+        pairs = [pairs_by_part[part] for part in members]
+        seed = (options.seed, *f"{benchmark}/{name}".encode())
+        accuracies = accuracy_over_pairs(pairs, options.draws, seed)
+        for statistic, accuracy in zip((HARD, SOFT), accuracies, strict=True):
+            yield Number(label, accuracy, name, aspect, statistic)
+
+
+def _ranked_statistic(
+    aspect: str,
+    references: tuple[Number, ...],
+    compared: Callable[[str, str, StatisticsOptions], ComparedStatistic],
+    ceiling: Callable[[str, str], Estimate | None],
+) -> RankedStatistic:
+    title = (
+        f"Spearman's correlation with the ratings on {aspect}, averaged over image models and "
+        "task types (Fisher)"
+    )
+    return RankedStatistic(
+        ALL,
+        aspect,
+        FISHER,
+        "Spearman",
+        title,
+        _WHY,
+        (-1.0, 1.0),
+        compared=partial(compared, aspect, ALL),
+        references=references,
+        ceiling=partial(ceiling, aspect),
+        statistic_in_part=partial(compared, aspect),
+        parts="kind",
+    )
+
+
+def _restricted_items(
+    ratings: Mapping[str, Mapping[str, Items]], aspect: str, part: str
+) -> dict[str, Items]:
+    """Items of an aspect and a part by judge, of the judges that have any."""
+    items = {}
+    for label, judge_ratings in ratings.items():
+        judge_items: Items = judge_ratings.get(aspect, {})
+        if part != ALL:
+            judge_items = {
+                n: item for n, item in judge_items.items() if item.part == part
+            }
+        if judge_items:
+            items[label] = judge_items
+    return items
+
+
+def _ceilings(averages: Sequence[Number]) -> dict[str, Number]:
+    ceilings = (number for number in averages if number.role == "ceiling")
+    return {n.aspect: replace(n, system=_CEILING_LABEL) for n in ceilings}
 
 
 def _references(aspect: str, ceilings: Mapping[str, Number]) -> tuple[Number, ...]:
@@ -487,15 +501,9 @@ def _agreement(
     """Numbers of both averages, the published one with its cell in the paper."""
     corrected, paper = agreed
     yield Number(label, corrected, part, aspect, FISHER, role)
-    yield Number(
-        label,
-        paper,
-        part,
-        aspect,
-        PUBLISHED,
-        role,
-        key=Key("T1" if part == ALL else "T2/3", part, "", label, "spearman", aspect),
-    )
+    table = "T1" if part == ALL else "T2/3"
+    key = Key(table, part, "", label, "spearman", aspect)
+    yield Number(label, paper, part, aspect, PUBLISHED, role, key=key)
 
 
 def _human_numbers(
@@ -526,12 +534,11 @@ def _human_numbers(
                 model: columns.ratings
                 for model, columns in rating_columns(observed, aspect).items()
             }
+            all_ratings = np.concatenate(list(by_model.values()), axis=1)
+            alpha = krippendorff_alpha(all_ratings)
             yield Number(
                 HUMAN,
-                Estimate(
-                    krippendorff_alpha(np.concatenate(list(by_model.values()), axis=1)),
-                    reasons=("all ratings are equal",),
-                ),
+                Estimate(alpha, reasons=("all ratings are equal",)),
                 part,
                 aspect,
                 "krippendorff",
@@ -550,12 +557,11 @@ def _rater_numbers(
 ) -> Iterator[Number]:
     for model, values in by_model.items():
         for coefficient in get_args(Coefficient):
+            correlations = leave_one_out(values, coefficient)
+            mean = paper_mean(correlations, rounded=False)
             yield Number(
                 HUMAN,
-                Estimate(
-                    paper_mean(leave_one_out(values, coefficient), rounded=False),
-                    reasons=(_NO_RATER,),
-                ),
+                Estimate(mean, reasons=(_NO_RATER,)),
                 part,
                 aspect,
                 f"{coefficient}_of_raters",
@@ -611,7 +617,8 @@ def _model_table_layout(table: str) -> Layout:
     prints the judge's.
     """
     numbers = table.removeprefix("T").split("/")
-    title = f"Table{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}. Spearman by image model"
+    plural = "s" if len(numbers) > 1 else ""
+    title = f"Table{plural} {' and '.join(numbers)}. Spearman by image model"
     statistics = (f"{_BY_MODEL}_{table}",)
     return Layout(
         f"table_{'_'.join(numbers)}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby, takewhile
 
@@ -58,10 +58,9 @@ class LabelPlan:
     def units(self) -> list[list[SampleId]]:
         """The images of each unit, in order."""
         names = self.groups or [image.uid for image in self.images]
-        keys = {
-            image: (image.benchmark, image.part, name)
-            for image, name in zip(self.images, names, strict=True)
-        }
+        keys = {}
+        for image, name in zip(self.images, names, strict=True):
+            keys[image] = (image.benchmark, image.part, name)
         return [
             list(images) for _, images in groupby(self.images, key=keys.__getitem__)
         ]
@@ -140,9 +139,8 @@ def make_plan(chosen: Sequence[Judged], seed: int) -> LabelPlan:
     """
     images = tuple(sample.id for sample in chosen)
     groups = tuple(sample.group for sample in chosen)
-    return LabelPlan(
-        seed, images, groups if groups != tuple(image.uid for image in images) else ()
-    )
+    uids = tuple(image.uid for image in images)
+    return LabelPlan(seed, images, groups if groups != uids else ())
 
 
 def plan_text(plan: LabelPlan) -> str:
@@ -174,8 +172,9 @@ def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
     prompts = defaultdict(set)
     groups = defaultdict(set)
     for sample in _samples(chosen):
-        prompts[sample.id.image_model].add((sample.id.part, sample.id.uid))
-        groups[sample.id.image_model].add((sample.id.part, sample.group))
+        identity = sample.id
+        prompts[identity.image_model].add((identity.part, identity.uid))
+        groups[identity.image_model].add((identity.part, sample.group))
     fewest = min(map(len, groups.values()), default=0)
     needed = prompts_for_margin(TYPICAL_SPREAD)
     if len(prompts) < 2 or fewest >= needed:
@@ -183,10 +182,7 @@ def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
     images = Counter(sample.id.image_model for sample in _samples(available))
     in_each = max(len(prompts[model]) / len(groups[model]) for model in prompts)
     enough = sum(min(round(needed * in_each), number) for number in images.values())
-    numbers = [*map(len, prompts.values())]
-    counts = f"{range_text(numbers)} prompt{'s' * (max(numbers) > 1)}"
-    if groups != prompts:
-        counts += f" in {range_text([*map(len, groups.values())])} groups (each counts as one)"
+    counts = _labelled_text(prompts, groups)
     advice = f" (--n {enough})" if len(chosen) < enough else ""
     sentence = f"a test requires {LEAST_FOR_A_TEST}, a decision {LEAST_RATED}"
     if fewest >= LEAST_RATED:
@@ -199,6 +195,19 @@ def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
         f"{ADVISED_MARGIN:g}, about {needed:.0f} of each are needed if ratings vary as "
         f"on ImagenHub{advice}"
     )
+
+
+def _labelled_text(
+    prompts: Mapping[str, Collection[object]], groups: Mapping[str, Collection[object]]
+) -> str:
+    """Numbers of labelled prompts per generator, and of groups where they differ."""
+    numbers = [*map(len, prompts.values())]
+    plural = "s" * (max(numbers) > 1)
+    text = f"{range_text(numbers)} prompt{plural}"
+    if groups != prompts:
+        group_counts = [*map(len, groups.values())]
+        text += f" in {range_text(group_counts)} groups (each counts as one)"
+    return text
 
 
 def _samples(judged: Sequence[Judged]) -> list[Sample]:

@@ -93,12 +93,8 @@ class LabelRows:
     @property
     def ratings(self) -> Floats:
         """The mean ratings on the benchmark's own scale, rounded so that equal means are equal."""
-        return np.round(
-            np.array(
-                [np.mean(o.ratings[self.rated]) for o in self.scored], dtype=float
-            ),
-            9,
-        )
+        means = [np.mean(o.ratings[self.rated]) for o in self.scored]
+        return np.round(np.array(means, dtype=float), 9)
 
     @property
     def clusters(self) -> list[str]:
@@ -134,10 +130,11 @@ def _correlation(coefficient: Coefficient, rows: LabelRows) -> Computed:
 def _rated_items(rows: LabelRows) -> dict[str, JudgedItem]:
     scores = rows.scores.tolist()
     ratings = rows.ratings.tolist()
-    return {
-        f"{o.uid}/{o.image_model}": JudgedItem(o.group, score, rating)
-        for o, score, rating in zip(rows.scored, scores, ratings, strict=True)
-    }
+    items = {}
+    for o, score, rating in zip(rows.scored, scores, ratings, strict=True):
+        name = f"{o.uid}/{o.image_model}"
+        items[name] = JudgedItem(o.group, score, rating)
+    return items
 
 
 def _pairwise(rows: LabelRows) -> Computed:
@@ -194,16 +191,18 @@ def _agreement(rows: LabelRows) -> Computed:
 
 def _agreement_items(rows: LabelRows) -> dict[str, JudgedItem]:
     points = _agreement_points(rows).tolist()
-    return {
-        f"{o.uid}/{o.image_model}": JudgedItem(o.group, point)
-        for o, point in zip(rows.scored, points, strict=True)
-    }
+    items = {}
+    for o, point in zip(rows.scored, points, strict=True):
+        name = f"{o.uid}/{o.image_model}"
+        items[name] = JudgedItem(o.group, point)
+    return items
 
 
 def _agreement_references(rows: LabelRows) -> dict[Role, Estimate]:
     """Agreement of one annotator with most of the others, and that of the better constant."""
     share = mean(_is_right(rows.ratings))
-    references: dict[Role, Estimate] = {"baseline": Estimate(max(share, 1 - share))}
+    majority = max(share, 1 - share)
+    references: dict[Role, Estimate] = {"baseline": Estimate(majority)}
     points = [
         point
         for o in rows.scored
@@ -233,10 +232,10 @@ def _compositional_points(
 ) -> tuple[list[str], Floats]:
     """Examples by name, and whether the judge is right by text, by image, or by both."""
     examples = rows.examples(IMAGES_AND_TEXTS)
-    scores = np.array(
-        [rows.scores_at(examples, position) for position in IMAGES_AND_TEXTS]
-    ).T
-    return list(examples), binary.right_points(scores.reshape(-1, 2, 2))[share_index]
+    columns = [rows.scores_at(examples, position) for position in IMAGES_AND_TEXTS]
+    scores = np.array(columns).T
+    points = binary.right_points(scores.reshape(-1, 2, 2))
+    return list(examples), points[share_index]
 
 
 def _share_statistic(

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, Computed
@@ -107,13 +108,11 @@ class WithLabels(Report):
         def compute(rows: RowsByAspect) -> Computed | Estimate:
             return column.compute(rows.by_aspect[aspect])
 
-        return replace(
-            column,
-            name=column.name if len(self.aspects) == 1 else f"{aspect}_{column.name}",
-            compute=compute,
-            primary=column is self.columns[0],
-            aspect=aspect,
-        )
+        name = column.name
+        if len(self.aspects) != 1:
+            name = f"{aspect}_{column.name}"
+        leads = column is self.columns[0]
+        return replace(column, name=name, compute=compute, primary=leads, aspect=aspect)
 
     def rows(
         self,
@@ -154,14 +153,15 @@ class WithLabels(Report):
             for part in run.records
             for n in self._numbers(run, benchmark, part, options)
         ]
-        ranked = [
-            self._ranked(column, aspect, part, runs, part_count=len(judged_parts))
-            for aspect in self.aspects
-            for part in parts_of(parts, runs)
-            for column in self.columns
-            if (column.paired or column is self.columns[0])
-            and (any((n.aspect, n.part) == (aspect, part) for n in numbers))
-        ]
+        judged_places = {(number.aspect, number.part) for number in numbers}
+        column_keys = product(self.aspects, parts_of(parts, runs), self.columns)
+        ranked = []
+        for aspect, part, column in column_keys:
+            is_compared = column.paired or column is self.columns[0]
+            if is_compared and (aspect, part) in judged_places:
+                ranked.append(
+                    self._ranked(column, aspect, part, runs, len(judged_parts))
+                )
         ranked.sort(key=lambda statistic: not statistic.is_headline)
         names = tuple(column.name for column in self.columns)
         hidden = [] if len(self.aspects) > 1 else ["aspect"]
@@ -190,9 +190,8 @@ class WithLabels(Report):
         for aspect, aspect_rows in rows.by_aspect.items():
             for tag in ("", *tags):
                 tagged = aspect_rows.having_tag(tag) if tag else aspect_rows
-                bootstrap = Bootstrap.for_part(
-                    "/".join(filter(None, (benchmark, part, tag))), options
-                )
+                bootstrap_name = "/".join(filter(None, (benchmark, part, tag)))
+                bootstrap = Bootstrap.for_part(bootstrap_name, options)
                 counts = {
                     "scored": len(tagged.scored),
                     "exact": sum(o.exact for o in tagged.scored),
@@ -205,8 +204,11 @@ class WithLabels(Report):
                     for column in self.columns
                 }
                 breakdown = "tag" if tag else ""
-                numbers += [
-                    Number(
+                for name, estimate in estimates.items():
+                    key = None
+                    if not tag and name not in counts:
+                        key = Key("statistics", part, "", run.label, name, aspect)
+                    number = Number(
                         run.label,
                         estimate,
                         part,
@@ -214,12 +216,9 @@ class WithLabels(Report):
                         name,
                         breakdown=breakdown,
                         value=tag,
-                        key=None
-                        if tag or name in counts
-                        else Key("statistics", part, "", run.label, name, aspect),
+                        key=key,
                     )
-                    for name, estimate in estimates.items()
-                ]
+                    numbers.append(number)
         return numbers
 
     def _ranked(
@@ -230,7 +229,9 @@ class WithLabels(Report):
         runs: Sequence[Run],
         part_count: int,
     ) -> RankedStatistic:
-        title = f"{column.title}, {part}" if part_count > 1 else column.title
+        title = column.title
+        if part_count > 1:
+            title = f"{title}, {part}"
         compared = partial(self._compared, column, aspect, part, runs)
         leads = column is self.columns[0]
         references = []

@@ -84,9 +84,7 @@ def leaderboard(
     records = _records_by_system(statistic, runs, [number.system for number in numbers])
     completed = _completed_numbers(numbers, compared_systems, records)
     costs = {label: cost_of(judged) for label, judged in records.items()}
-    same_answers = {
-        label: one_answer(judged, statistic.aspect) for label, judged in records.items()
-    }
+    same_answers = _same_answers(records, statistic.aspect)
     comparable = (
         statistic.is_headline
         and len(numbers) > 1
@@ -103,12 +101,18 @@ def leaderboard(
         breakdowns=_breakdowns(statistic, findings.numbers),
         against=against,
         costs=costs,
-        same_answers={}
-        if statistic.judge
-        else {label: text for label, text in same_answers.items() if text},
+        same_answers={} if statistic.judge else same_answers,
         positions=_positions(statistic, compared, options) if failed else {},
         not_above_constant=frozenset(below_constant),
     )
+
+
+def _same_answers(
+    records: Mapping[str, Sequence[Record]], aspect: str
+) -> dict[str, str]:
+    """Notes on systems that nearly always give the same answer."""
+    texts = {label: one_answer(judged, aspect) for label, judged in records.items()}
+    return {label: text for label, text in texts.items() if text}
 
 
 def _completed_numbers(
@@ -123,16 +127,13 @@ def _completed_numbers(
         statuses = number.statuses or Counter(
             record.verdict.status for record in records[number.system]
         )
+        ranks = system.ranks if system else None
+        unranked = system.undefined or system.unranked if system else ""
+        inapplicable = statuses.get(Status.NOT_APPLICABLE, 0)
+        total = number.total or sum(statuses.values()) - inapplicable
         completed.append(
             replace(
-                number,
-                ranks=system.ranks if system else None,
-                unranked=system.undefined or system.unranked if system else "",
-                statuses=statuses,
-                total=(
-                    number.total
-                    or sum(statuses.values()) - statuses.get(Status.NOT_APPLICABLE, 0)
-                ),
+                number, ranks=ranks, unranked=unranked, statuses=statuses, total=total
             )
         )
     completed.sort(
@@ -190,11 +191,8 @@ def _breakdowns(
     breakdowns: dict[str, dict[str, dict[str, Estimate]]] = {}
     alike = (statistic.aspect, statistic.statistic, statistic.judge)
     for number in numbers if not statistic.breakdown else ():
-        if (
-            number.aspect,
-            number.statistic,
-            number.judge,
-        ) == alike and number.role != "baseline":
+        key = (number.aspect, number.statistic, number.judge)
+        if key == alike and number.role != "baseline":
             if number.part == statistic.part and number.breakdown:
                 by_value = breakdowns.setdefault(number.breakdown, {})
                 by_value.setdefault(number.value, {})[number.system] = number.estimate
@@ -203,9 +201,8 @@ def _breakdowns(
                 and not number.breakdown
                 and statistic.parts
             ):
-                breakdowns.setdefault(statistic.parts, {}).setdefault(number.part, {})[
-                    number.system
-                ] = number.estimate
+                by_value = breakdowns.setdefault(statistic.parts, {})
+                by_value.setdefault(number.part, {})[number.system] = number.estimate
     return breakdowns
 
 

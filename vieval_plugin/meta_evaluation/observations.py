@@ -297,10 +297,10 @@ def _fill_failures(
     options: StatisticsOptions,
     lowest: float,
 ) -> Observation:
-    name = f"{observation.image_model}/{observation.uid}" + (
-        f"/{observation.draw}" if observation.draw else ""
-    )
-    rng = np.random.default_rng([options.seed, zlib.crc32(name.encode())])
+    draw = f"/{observation.draw}" if observation.draw else ""
+    name = f"{observation.image_model}/{observation.uid}{draw}"
+    seed = [options.seed, zlib.crc32(name.encode())]
+    rng = np.random.default_rng(seed)
     derived = {"SC", "PQ", "O"} <= set(aspects)
     scores = {}
     for aspect in (a for a in aspects if not (derived and a == "O")):

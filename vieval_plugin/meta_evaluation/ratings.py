@@ -160,9 +160,8 @@ def rated(
         if record.votes is None:
             matched_ids.update({record.id} & set(mean_ratings))
             return replace(record, ratings=mean_ratings.get(record.id, {}))
-        matched_ids.update(
-            {record.id} & set(votes), set(record.candidates) & set(mean_ratings)
-        )
+        matched_ids.update({record.id} & set(votes))
+        matched_ids.update(set(record.candidates) & set(mean_ratings))
         if record.rated:
             candidate_ratings = tuple(
                 mean_ratings.get(candidate, {}) for candidate in record.candidates
@@ -196,17 +195,13 @@ def annotator_table(ratings: HumanRatings) -> Table:
     """
     annotators = ratings.annotators
     scores = ratings.scores.values()
-    rows = [
-        _agreement(
-            aspect,
-            "interval",
-            [by_aspect.get(aspect, {}) for by_aspect in scores],
-            annotators,
-        )
-        for aspect in dict.fromkeys(chain.from_iterable(scores))
-    ]
+    rows = []
+    for aspect in dict.fromkeys(chain.from_iterable(scores)):
+        by_item = [by_aspect.get(aspect, {}) for by_aspect in scores]
+        rows.append(_agreement(aspect, "interval", by_item, annotators))
     if ratings.votes:
-        codes = {vote: float(code) for code, vote in enumerate(sorted(ratings.answers))}
+        answers = sorted(ratings.answers)
+        codes = {vote: float(code) for code, vote in enumerate(answers)}
         coded = [
             {annotator: codes[vote] for annotator, vote in by_annotator.items()}
             for by_annotator in ratings.votes.values()
@@ -233,13 +228,10 @@ def _agreement(
     rated_twice = int((present.sum(axis=0) > 1).sum())
     reason = "no item has two ratings" if not rated_twice else "all ratings are equal"
     alpha = krippendorff_alpha(table, level)
-    return (
-        aspect,
-        str(int(present.any(axis=1).sum())),
-        str(int(present.any(axis=0).sum())),
-        str(rated_twice),
-        number(alpha, 3, reason),
-    )
+    raters = int(present.any(axis=1).sum())
+    rated_items = int(present.any(axis=0).sum())
+    alpha_text = number(alpha, 3, reason)
+    return (aspect, str(raters), str(rated_items), str(rated_twice), alpha_text)
 
 
 def _ratings_by_aspect(
@@ -279,14 +271,11 @@ def _add_overall(
     aspects: Mapping[str, Mapping[str, float]],
 ) -> dict[str, Mapping[str, float]]:
     """O follows from SC and PQ, rater by rater, for who did not rate it."""
-    sc_and_pq = {
-        annotator: (sc, aspects["PQ"][annotator])
-        for annotator, sc in aspects.get("SC", {}).items()
-        if annotator in aspects.get("PQ", {})
-    }
-    derived = {
-        annotator: math.sqrt(sc * pq) for annotator, (sc, pq) in sc_and_pq.items()
-    }
+    pq_by_annotator = aspects.get("PQ", {})
+    derived = {}
+    for annotator, sc in aspects.get("SC", {}).items():
+        if annotator in pq_by_annotator:
+            derived[annotator] = math.sqrt(sc * pq_by_annotator[annotator])
     overall = {**derived, **aspects.get("O", {})}
     return {**aspects, "O": overall} if overall else dict(aspects)
 
@@ -313,10 +302,9 @@ def _voted(identity: SampleId, scheme: str, ratings: HumanRatings) -> Votes:
                 f"{scheme} vote, got {vote!r}; correct the file"
             )
     commonest = Counter(votes.values()).most_common(2)
-    even = len(commonest) > 1 and commonest[0][1] == commonest[1][1]
+    counts = [count for _, count in commonest]
+    even = len(counts) > 1 and counts[0] == counts[1]
     tied = TIE if TIE in SCHEMES[scheme] else ""
-    return Votes(
-        scheme,
-        tied if even else commonest[0][0],
-        tuple(votes[annotator] for annotator in sorted(votes)),
-    )
+    overall_vote = tied if even else commonest[0][0]
+    annotator_votes = tuple(votes[annotator] for annotator in sorted(votes))
+    return Votes(scheme, overall_vote, annotator_votes)

@@ -146,9 +146,8 @@ def _table(
     """Scores of shape (models, items), NaN where a model has none, and the group of each item."""
     items = sorted({(group, uid) for _, group, uid, _ in scores})
     table = np.full((len(models), len(items)), np.nan)
-    row, column = (
-        {name: n for n, name in enumerate(names)} for names in (models, items)
-    )
+    row = {name: n for n, name in enumerate(models)}
+    column = {name: n for n, name in enumerate(items)}
     for model, group, uid, score in scores:
         if model in row:
             table[row[model], column[group, uid]] = score

@@ -206,17 +206,15 @@ def summary_of(
     rows = report.rows(observations, rating, benchmark, part, options)
     statistics = report.statistics(rating)
     bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
+    estimates = {
+        statistic.metric: estimate_of(statistic, rows, bootstrap)
+        for statistic in statistics
+    }
+    statuses = Counter(o.status for o in observations)
+    exact = sum(o.exact for o in rows.scored)
+    failures = "count as wrong" if report.rates_contests else ""
     return Summary(
-        statistics,
-        {
-            statistic.metric: estimate_of(statistic, rows, bootstrap)
-            for statistic in statistics
-        },
-        Counter(o.status for o in observations),
-        options,
-        len(rows.scored),
-        sum(o.exact for o in rows.scored),
-        "count as wrong" if report.rates_contests else "",
+        statistics, estimates, statuses, options, len(rows.scored), exact, failures
     )
 
 
@@ -253,19 +251,21 @@ def combine(summaries: Sequence[Summary]) -> Summary:
     statuses: Counter[Status] = Counter()
     for summary in summaries:
         statuses.update(summary.statuses)
+    estimates = {}
+    for metric, statistic in statistics.items():
+        parts = [s.estimates[metric] for s in summaries if metric in s.estimates]
+        estimates[metric] = statistic.over_parts(parts)
+    scored = sum(s.scored for s in summaries)
+    exact = sum(s.exact for s in summaries)
+    first = summaries[0]
     return Summary(
         tuple(statistics.values()),
-        {
-            metric: statistic.over_parts(
-                [s.estimates[metric] for s in summaries if metric in s.estimates]
-            )
-            for metric, statistic in statistics.items()
-        },
+        estimates,
         statuses,
-        summaries[0].options,
-        sum(s.scored for s in summaries),
-        sum(s.exact for s in summaries),
-        summaries[0].failures,
+        first.options,
+        scored,
+        exact,
+        first.failures,
     )
 
 
@@ -337,14 +337,9 @@ def _untestable(
     counts = {label: len(judge_rows.scored) for label, judge_rows in rows.items()}
     systems = []
     for label, n in counts.items():
-        systems.append(
-            System(
-                label,
-                n,
-                unranked=unranked_reason(n, max(total, n)),
-                value=statistic.compute(rows[label]).value,
-            )
-        )
+        unranked = unranked_reason(n, max(total, n))
+        value = statistic.compute(rows[label]).value
+        systems.append(System(label, n, unranked=unranked, value=value))
     return ComparedStatistic(
         part,
         aspect,
@@ -359,9 +354,8 @@ def parts_of(parts: Sequence[str], runs: Sequence[Run]) -> tuple[str, ...]:
     """The parts of which any run has records: the benchmark's in order, then what else runs
     hold.
     """
-    ordered_parts = dict.fromkeys(
-        (*parts, *(part for run in runs for part in run.records))
-    )
+    run_parts = (part for run in runs for part in run.records)
+    ordered_parts = dict.fromkeys((*parts, *run_parts))
     return tuple(
         part for part in ordered_parts if any(part in run.records for run in runs)
     )

@@ -66,17 +66,11 @@ def agreement_of_two(
     if not common:
         return None
     judged = [first[key] for key in common]
-    codes = np.array(
-        [[answers[key][0] for key in common] for answers in (first, second)],
-        dtype=float,
-    )
-    return two_judges(
-        codes[0],
-        codes[1],
-        [vote for _, vote, _ in judged],
-        [group for *_, group in judged],
-        options.seed,
-    )
+    first_codes = np.array([first[key][0] for key in common], dtype=float)
+    second_codes = np.array([second[key][0] for key in common], dtype=float)
+    human_votes = [vote for _, vote, _ in judged]
+    groups = [group for *_, group in judged]
+    return two_judges(first_codes, second_codes, human_votes, groups, options.seed)
 
 
 def _pair_answers(
@@ -108,14 +102,8 @@ def _contest_answers(
     part: str,
 ) -> _PairAnswers:
     codes = judge_codes(pairs, preferred(subjects_of(observed, aspects))[0])
-    compared = zip(
-        [pairs.observations[number].uid for number in pairs.contest],
-        pairs.indices,
-        codes,
-        pairs.human,
-        pairs.groups,
-        strict=True,
-    )
+    uids = [pairs.observations[number].uid for number in pairs.contest]
+    compared = zip(uids, pairs.indices, codes, pairs.human, pairs.groups, strict=True)
     return {
         (part, uid, *map(str, images)): _answer(part, *answer)
         for uid, images, *answer in compared

@@ -144,9 +144,9 @@ class Pairs:
             for contest in self.contests
         ]
         # of more than two candidates one number says nothing
-        return np.where(self.contest_sizes == 2, np.array(means, dtype=float), np.nan)[
-            self.contest
-        ]
+        contest_means = np.array(means, dtype=float)
+        pair_means = np.where(self.contest_sizes == 2, contest_means, np.nan)
+        return pair_means[self.contest]
 
 
 def pairs_of(observations: Sequence[Observation], scheme: str) -> Pairs:
@@ -276,7 +276,8 @@ class Answers:
     @property
     def complete(self) -> frozenset[str]:
         """The uids of the contests with an answer to each of their pairs."""
-        incomplete = set(self.pairs.contest[self.codes["decisive"] == NONE].tolist())
+        is_unanswered = self.codes["decisive"] == NONE
+        incomplete = set(self.pairs.contest[is_unanswered].tolist())
         return frozenset(
             o.uid
             for number, o in enumerate(self.pairs.observations)
@@ -356,12 +357,10 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
             if any(o in contest.preferences for contest in pairs.contests)
         ]
         preferred = pairs.preferences(asked_orders)
+        no_preference = np.zeros(preferred.shape)
+        answerable = tuple(ties for ties in tie_handlings if ties != "four_way")
         preference_answers = _votes_from_scores(
-            pairs,
-            preferred,
-            np.zeros(preferred.shape),
-            tuple(ties for ties in tie_handlings if ties != "four_way"),
-            seed,
+            pairs, preferred, no_preference, answerable, seed
         )
         why: dict[VoteScheme, str] = {
             "four_way": 'preferences cannot distinguish "both good" from "both bad"'
@@ -377,12 +376,9 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
     requested_orders = [
         codes for order, codes in by_order.items() if order != PAPER
     ] or [np.full(len(pairs.human), NONE)]
+    overall_codes = overall_votes(requested_orders[0], requested_orders[-1])
     return Answers(
-        pairs,
-        dict.fromkeys(
-            tie_handlings, overall_votes(requested_orders[0], requested_orders[-1])
-        ),
-        by_order=by_order,
+        pairs, dict.fromkeys(tie_handlings, overall_codes), by_order=by_order
     )
 
 

@@ -167,9 +167,8 @@ def _preferences(
     ):
         mask = np.isin(votes, (FIRST, SECOND))
         won = np.where(mask, (votes == winning).astype(float), 0.5)
-        preferences[statistic] = Points(
-            np.where(votes == NONE, np.nan, won), pairs.groups
-        )
+        answered_won = np.where(votes == NONE, np.nan, won)
+        preferences[statistic] = Points(answered_won, pairs.groups)
     return preferences
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -83,13 +84,9 @@ def _numbers(judged: JudgedPart) -> Iterator[Number]:
         on_the_same = np.where(
             votes == NONE, NONE, _rating_vote(answered_pairs, aspect)
         )
+        pairs_name = f"pairs of {judge.label} ({judge.subject})"
         yield from _right(
-            judged,
-            PEOPLE,
-            aspect,
-            f"pairs of {judge.label} ({judge.subject})",
-            answered_pairs,
-            on_the_same,
+            judged, PEOPLE, aspect, pairs_name, answered_pairs, on_the_same
         )
 
 
@@ -146,38 +143,15 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
     if not rated:
         return Table("strengths", title, (), ())
     overall = _compared_aspect(VOTES, rated)
-    subjects = default_subjects(judged.judges)
-    voters = {
-        "people's votes": (VOTES, pairs, pairs.human),
-        f"{PEOPLE} ({overall})": (overall, pairs, _rating_vote(pairs, overall)),
-    }
-    for judge in judged.judges:
-        subject = judge.subject
-        if subjects[judge.label] == subject:
-            aspect = "" if subject == VOTES else f" ({subject})"
-            answers = judge.answers
-            voters[f"{judge.label}{aspect}"] = (
-                subject,
-                answers.pairs,
-                answers.codes["decisive"],
-            )
     rankings = {
         name: contest_strengths(benchmark, judged.part, "", *votes, options)
-        for name, votes in voters.items()
+        for name, votes in _voters(judged, pairs, overall).items()
     }
     first, *following = rankings.values()
-    rows = [
-        (
-            judged.part,
-            n.system,
-            *(
-                cell
-                for ranking in rankings.values()
-                for cell in _strength(ranking, n.system)
-            ),
-        )
-        for n in by_strength(first.numbers)
-    ]
+    rows = []
+    for n in by_strength(first.numbers):
+        cells = (_strength(ranking, n.system) for ranking in rankings.values())
+        rows.append((judged.part, n.system, *chain.from_iterable(cells)))
     alike = [
         cell
         for ranking in following
@@ -188,12 +162,28 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
         "image model",
         *(cell for voter in rankings for cell in ("n", voter)),
     )
-    return Table(
-        "strengths",
-        title,
-        header,
-        (*rows, (judged.part, "tau-b with the votes", "", "", *alike)),
-    )
+    agreement_row = (judged.part, "tau-b with the votes", "", "", *alike)
+    return Table("strengths", title, header, (*rows, agreement_row))
+
+
+def _voters(
+    judged: JudgedPart, pairs: Pairs, overall: str
+) -> dict[str, tuple[str, Pairs, Ints]]:
+    """Subject, pairs and answers of people and of each judge, by the voter's heading."""
+    rating_votes = _rating_vote(pairs, overall)
+    voters = {
+        "people's votes": (VOTES, pairs, pairs.human),
+        f"{PEOPLE} ({overall})": (overall, pairs, rating_votes),
+    }
+    subjects = default_subjects(judged.judges)
+    for judge in judged.judges:
+        subject = judge.subject
+        if subjects[judge.label] == subject:
+            aspect = "" if subject == VOTES else f" ({subject})"
+            answers = judge.answers
+            codes = answers.codes["decisive"]
+            voters[f"{judge.label}{aspect}"] = (subject, answers.pairs, codes)
+    return voters
 
 
 def _strength(ranking: ContestStrengths, image_model: str) -> tuple[str, str]:
@@ -202,7 +192,8 @@ def _strength(ranking: ContestStrengths, image_model: str) -> tuple[str, str]:
         if strength.system == image_model:
             estimate = replace(strength.estimate, reasons=(ranking.reason,))
             text = interval_text(estimate, digits=2)
-            return str(strength.total), f"{rank}: {text}" if estimate.defined else text
+            ranked_text = f"{rank}: {text}" if estimate.defined else text
+            return str(strength.total), ranked_text
     return "0", "undefined (in no pair)"
 
 

@@ -84,9 +84,8 @@ class Points(NamedTuple):
 
     def where(self, mask: Bools) -> Points:
         """Return those of a mask of shape (items,)."""
-        return Points(
-            self.values[..., mask], list(compress(self.groups, mask)), self.reason
-        )
+        groups = list(compress(self.groups, mask))
+        return Points(self.values[..., mask], groups, self.reason)
 
 
 #: A share of pairs, or of contests, by a judge's answers.
@@ -146,7 +145,8 @@ def vote_statistics(subject: str, scheme: str) -> tuple[Statistic, ...]:
 
 def accuracy(ties: VoteScheme, answers: Answers) -> Points:
     """Points of the pairs whose answer is people's."""
-    return Points(answers.points(ties), answers.pairs.groups, answers.why.get(ties, ""))
+    reason = answers.why.get(ties, "")
+    return Points(answers.points(ties), answers.pairs.groups, reason)
 
 
 def accuracies(scheme: str) -> dict[str, Scored]:
@@ -168,10 +168,8 @@ def bounds(tie_handlings: Iterable[VoteScheme]) -> dict[str, Scored]:
     """Accuracy with thresholds that are best on the test set itself, by tie handling."""
 
     def upper_bound(ties: VoteScheme, answers: Answers) -> Points:
-        return Points(
-            points(answers.bounds[ties], answers.pairs.human, ties),
-            answers.pairs.groups,
-        )
+        right = points(answers.bounds[ties], answers.pairs.human, ties)
+        return Points(right, answers.pairs.groups)
 
     return {f"upper_bound_{ties}": partial(upper_bound, ties) for ties in tie_handlings}
 
@@ -180,9 +178,8 @@ def all_pairs_right_shares(scheme: str) -> dict[str, Scored]:
     """The share of contests all of whose pairs are right, by tie handling; of rankings alone."""
 
     def all_pairs_accuracy(ties: VoteScheme, answers: Answers) -> Points:
-        contest_points = group_points(
-            answers.points(ties), answers.pairs.contest.tolist()
-        )[1]
+        contests = answers.pairs.contest.tolist()
+        _, contest_points = group_points(answers.points(ties), contests)
         groups = [o.group for o in answers.pairs.observations]
         return Points(contest_points, groups, answers.why.get(ties, ""))
 
@@ -208,11 +205,9 @@ def order_shares(scheme: str) -> dict[str, Scored]:
     def paired(
         points_of_orders: Callable[[Ints, Ints, Ints], Floats], answers: Answers
     ) -> Points:
-        right = points_of_orders(
-            answers.answers_in_order(FORWARD),
-            answers.answers_in_order(REVERSE),
-            answers.pairs.human,
-        )
+        forward_codes = answers.answers_in_order(FORWARD)
+        reverse_codes = answers.answers_in_order(REVERSE)
+        right = points_of_orders(forward_codes, reverse_codes, answers.pairs.human)
         return _mask_unasked(right, True, answers)
 
     def inconsistent(forward: Ints, reverse: Ints, human: Ints) -> Floats:
@@ -255,9 +250,8 @@ def _mask_unasked(right: Floats, order_points: bool, answers: Answers) -> Points
         reason = "only one order was shown"
     elif not order_points and voted == {REVERSE}:
         reason = "the forward order was not shown"
-    return Points(
-        np.full(right.shape, np.nan) if reason else right, answers.pairs.groups, reason
-    )
+    defined = np.full(right.shape, np.nan) if reason else right
+    return Points(defined, answers.pairs.groups, reason)
 
 
 def paper_scheme_shares() -> dict[str, Scored]:
@@ -266,10 +260,9 @@ def paper_scheme_shares() -> dict[str, Scored]:
     """
 
     def right(answers: Answers) -> Points:
-        return Points(
-            points(answers.answers_in_order(PAPER), answers.pairs.human, "paper"),
-            answers.pairs.groups,
-        )
+        codes = answers.answers_in_order(PAPER)
+        paper_points = points(codes, answers.pairs.human, "paper")
+        return Points(paper_points, answers.pairs.groups)
 
     return {
         "accuracy_paper": right,
@@ -351,11 +344,14 @@ class JudgedPart:
     ) -> Number:
         """Return a number of an entrant: the share of its points, or what it is."""
         role: Role = "baseline" if entrant.constant else "judge"
+        if not isinstance(share, Estimate):
+            share = self.bootstrap.share(*share)
+        aspect = entrant.aspect or VOTES
         return Number(
             entrant.label,
-            share if isinstance(share, Estimate) else self.bootstrap.share(*share),
+            share,
             self.part,
-            entrant.aspect or VOTES,
+            aspect,
             statistic,
             role,
             breakdown=breakdown,
@@ -411,16 +407,11 @@ def entrants_of(
         }
         pairs = pairs_of(rows, scheme)
         subjects = subjects_of(rows, run.aspects)
-        judges += [
-            Entrant(
-                part,
-                run.label,
-                subject,
-                answers_of(pairs, subject, scheme, bootstrap.seed),
-                left_out_by_reason,
+        for subject in subjects:
+            answers = answers_of(pairs, subject, scheme, bootstrap.seed)
+            judges.append(
+                Entrant(part, run.label, subject, answers, left_out_by_reason)
             )
-            for subject in subjects
-        ]
     # contests that no judge applies to, because something is wrong with their votes, are in no
     # constant either
     voted_on = {
@@ -504,22 +495,17 @@ def _constants(
     if scheme == RANKING:
         values = [FIRST, SECOND, TIE]
     else:
-        values = [*SCHEMES[scheme], *([TIE] if scheme == "four_way" else [])]
+        values = [*SCHEMES[scheme]]
+        if scheme == "four_way":
+            values.append(TIE)
     constants = []
     for vote in values:
         codes = np.full(len(pairs.human), CODES[vote])
-        answers = Answers(
-            pairs,
-            dict.fromkeys(TIE_HANDLINGS[scheme], codes),
-            by_order=dict.fromkeys((FORWARD, REVERSE, PAPER), codes),
-        )
+        by_handling = dict.fromkeys(TIE_HANDLINGS[scheme], codes)
+        by_order = dict.fromkeys((FORWARD, REVERSE, PAPER), codes)
+        answers = Answers(pairs, by_handling, by_order=by_order)
+        accepted = vote != TIE or scheme != "four_way"
         constants.append(
-            Entrant(
-                part,
-                f"always {vote}",
-                CONSTANT,
-                answers,
-                accepted=vote != TIE or scheme != "four_way",
-            )
+            Entrant(part, f"always {vote}", CONSTANT, answers, accepted=accepted)
         )
     return constants

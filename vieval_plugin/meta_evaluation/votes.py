@@ -138,16 +138,8 @@ class ByVotes(Report):
         options: StatisticsOptions,
     ) -> Findings:
         """Shares of all judges and constant answers by part, broken down, and pooled over parts."""
-        judged = []
-        for part in parts_of(parts, runs):
-            bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
-            entrants = entrants_of(part, runs, self.scheme, bootstrap, options)
-            judged.append(JudgedPart(part, entrants, bootstrap))
-        numbers = [
-            n for part_votes in judged for n in self._numbers(benchmark, part_votes)
-        ]
-        for part_votes in judged:
-            numbers += breakdown_numbers(part_votes, self.scheme)
+        judged = self._judged_parts(benchmark, parts, runs, options)
+        numbers = self._part_numbers(benchmark, judged)
         rating_numbers, strengths = (
             rating_comparison(benchmark, judged, options) if self.rated else ([], [])
         )
@@ -207,6 +199,30 @@ class ByVotes(Report):
                 yield replace(
                     number, key=Key(*columns, name, entrant.aspect), scale=100
                 )
+
+    def _judged_parts(
+        self,
+        benchmark: str,
+        parts: Sequence[str],
+        runs: Sequence[Run],
+        options: StatisticsOptions,
+    ) -> list[JudgedPart]:
+        judged = []
+        for part in parts_of(parts, runs):
+            bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
+            entrants = entrants_of(part, runs, self.scheme, bootstrap, options)
+            judged.append(JudgedPart(part, entrants, bootstrap))
+        return judged
+
+    def _part_numbers(
+        self, benchmark: str, judged: Sequence[JudgedPart]
+    ) -> list[Number]:
+        numbers = [
+            n for part_votes in judged for n in self._numbers(benchmark, part_votes)
+        ]
+        for part_votes in judged:
+            numbers += breakdown_numbers(part_votes, self.scheme)
+        return numbers
 
     def _aspect_statistics(
         self, judged: JudgedPart, subjects: Mapping[str, str]
@@ -294,9 +310,8 @@ def _total_statistics(
         breakdown, part = slice_key
         if breakdown == "category":
             continue
-        ceiling = _human_ceiling(
-            [part_votes for part_votes in judged if part in ("", part_votes.part)], ties
-        )
+        slice_parts = [votes for votes in judged if part in ("", votes.part)]
+        ceiling = _human_ceiling(slice_parts, ties)
         references = []
         if len(ceiling.values):
             references.append(number(_CEILING_LABEL, ceiling, slice_key, "ceiling"))
@@ -316,8 +331,9 @@ def _total_statistics(
             constant_items,
             slice_judges,
         )
+        statistic = _statistic(ALL, VOTES, ties, compared)
         statistic = replace(
-            _statistic(ALL, VOTES, ties, compared),
+            statistic,
             breakdown=breakdown,
             value=part,
             references=tuple(references),
@@ -357,7 +373,8 @@ def _items(entrants: Iterable[Entrant], ties: VoteScheme) -> _ItemsByLabel:
             if not math.isnan(value):
                 o = pairs.observations[contest]
                 item = JudgedItem(f"{part}/{group}", value, part=part, tags=o.tags)
-                items.setdefault(label, {})[f"{part}/{o.uid}/{first}/{second}"] = item
+                name = f"{part}/{o.uid}/{first}/{second}"
+                items.setdefault(label, {})[name] = item
     return items
 
 
@@ -398,10 +415,9 @@ def _restricted(items: _ItemsByLabel, breakdown: str, value: str) -> _ItemsByLab
 
 
 def _points(items: Items) -> Points:
-    return Points(
-        np.array([item.value for item in items.values()]),
-        [item.group for item in items.values()],
-    )
+    values = np.array([item.value for item in items.values()])
+    groups = [item.group for item in items.values()]
+    return Points(values, groups)
 
 
 def _human_ceiling(judged: Sequence[JudgedPart], ties: VoteScheme) -> Points:
@@ -431,16 +447,18 @@ def _compared(
     constants: _ItemsByLabel,
     judges: Sequence[Entrant],
 ) -> ComparedStatistic:
+    scheme_name = ties.replace("_", "-")
+    constant_values = [
+        {name: item.value for name, item in constant.items()}
+        for constant in constants.values()
+    ]
     return compared_means(
         part,
         aspect,
-        f"accuracy {ties.replace('_', '-')}",
+        f"accuracy {scheme_name}",
         items,
         _UNIT,
-        constants=[
-            {name: item.value for name, item in constant.items()}
-            for constant in constants.values()
-        ],
+        constants=constant_values,
         notes=_unanswered(judges),
     )
 

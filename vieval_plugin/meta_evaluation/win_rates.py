@@ -8,6 +8,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -105,9 +106,8 @@ def win_rate_findings(run: Run, options: StatisticsOptions) -> Findings:
         replace(statistic, is_headline=index == 0)
         for index, (statistic, _) in enumerate(ranked)
     )
-    return Findings(
-        tuple(number for _, numbers in ranked for number in numbers), tuple(statistics)
-    )
+    numbers = chain.from_iterable(subject_numbers for _, subject_numbers in ranked)
+    return Findings(tuple(numbers), tuple(statistics))
 
 
 def _observed(run: Run) -> list[Observation]:
@@ -128,9 +128,8 @@ def _ranked(
     observed: Sequence[Observation],
     options: StatisticsOptions,
 ) -> tuple[RankedStatistic, list[Number]]:
-    all_outcomes, contest_counts = _outcomes(
-        pairs, judge_codes(pairs, subject), _failed(pairs, subject)
-    )
+    codes = judge_codes(pairs, subject)
+    all_outcomes, contest_counts = _outcomes(pairs, codes, _failed(pairs, subject))
     compared = _compared(subject, all_outcomes, contest_counts)
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
     statistic = RankedStatistic(
@@ -198,10 +197,8 @@ def win_rate_statistic(
             there is none.
     """
     if codes is None:
-        return _compared(
-            subject,
-            *_outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject)),
-        )
+        codes = judge_codes(pairs, subject)
+        return _compared(subject, *_outcomes(pairs, codes, _failed(pairs, subject)))
     return _compared(subject, *_outcomes(pairs, codes))
 
 
@@ -217,7 +214,8 @@ def outcomes_between(
         options: as for `win_rate_findings`.
     """
     pairs = judged_pairs(apply_contest_policy(_observed(run), options))
-    outcomes, _ = _outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject))
+    codes = judge_codes(pairs, subject)
+    outcomes, _ = _outcomes(pairs, codes, _failed(pairs, subject))
     return [
         outcome for outcome in outcomes.get(model, ()) if outcome.opponent == opponent
     ]
@@ -253,11 +251,10 @@ def _outcomes(
                 lost_points = {(True, True): EVEN, (False, True): 1.0}.get(
                     own_first, 0.0
                 )
-                outcomes[model].append(
-                    ContestOutcome(
-                        opponent, group, lost_points, own_first, statuses[number]
-                    )
+                outcome = ContestOutcome(
+                    opponent, group, lost_points, own_first, statuses[number]
                 )
+                outcomes[model].append(outcome)
     return {model: outcomes[model] for model in contest_counts}, contest_counts
 
 
@@ -333,6 +330,23 @@ def _compared(
         }
         return pair(first, second, by_opponent)
 
+    per_prompt = all(map(_is_one_per_prompt, outcomes.values()))
+    return ComparedStatistic(
+        ALL,
+        subject,
+        WIN_RATE.name,
+        _systems(outcomes, contest_counts),
+        pair,
+        "prompts" if per_prompt else "contests",
+        "generators",
+        with_failures=count_failures,
+    )
+
+
+def _systems(
+    outcomes: Mapping[str, Sequence[ContestOutcome]], contest_counts: Mapping[str, int]
+) -> tuple[System, ...]:
+    """Image models with the number of their answered contests, and why one is not ranked."""
     systems = []
     for model, contests in outcomes.items():
         answered = len(contests)
@@ -342,34 +356,23 @@ def _compared(
             unranked = ""
         undefined = "" if contests else "no contest has an answer"
         systems.append(System(model, answered, undefined, unranked))
-    per_prompt = all(
-        len({(o.opponent, o.group) for o in contests}) == len(contests)
-        for contests in outcomes.values()
-    )
-    return ComparedStatistic(
-        ALL,
-        subject,
-        WIN_RATE.name,
-        tuple(systems),
-        pair,
-        "prompts" if per_prompt else "contests",
-        "generators",
-        with_failures=count_failures,
-    )
+    return tuple(systems)
+
+
+def _is_one_per_prompt(contests: Sequence[ContestOutcome]) -> bool:
+    """True where no opponent is met twice on a prompt."""
+    return len({(o.opponent, o.group) for o in contests}) == len(contests)
 
 
 def _statuses(observed: Sequence[Observation], model: str) -> Counter[Status]:
     """Statuses of a model's contests, less those that only others' missing images made fail."""
     contests = [(o.status, o.contest) for o in observed if o.contest]
-    return Counter(
-        status
-        for status, contest in contests
-        if model
-        in (
-            [contest.image_models[n] for n in contest.without_image]
-            or contest.image_models
-        )
-    )
+    statuses: Counter[Status] = Counter()
+    for status, contest in contests:
+        failed_models = [contest.image_models[n] for n in contest.without_image]
+        if model in (failed_models or contest.image_models):
+            statuses[status] += 1
+    return statuses
 
 
 @dataclass(frozen=True)
@@ -420,9 +423,8 @@ def position_bias(run: Run, options: StatisticsOptions) -> PositionBias | None:
         f"{record.id.part}/{record.group or record.id.uid}"
         for record, _ in in_both_orders
     ]
-    first_shown = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options).share(
-        shares, groups
-    )
+    bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
+    first_shown = bootstrap.share(shares, groups)
     contradicted = sum(
         points in ([1.0, 1.0], [0.0, 0.0]) for _, points in in_both_orders
     )

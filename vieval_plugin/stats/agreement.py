@@ -45,7 +45,8 @@ def annotator_mean(ratings: ArrayLike, added_last: int | None = None) -> Floats:
     if added_last is None:
         return np.asarray(np.round(values.mean(axis=0), 9))
     total = np.zeros(values.shape[1])
-    for annotator in [n for n in range(len(values)) if n != added_last] + [added_last]:
+    annotators = [n for n in range(len(values)) if n != added_last]
+    for annotator in [*annotators, added_last]:
         total = total + values[annotator]
     return total / len(values)
 
@@ -59,12 +60,14 @@ def leave_one_out_points(labels: Sequence[float]) -> list[float]:
     >>> leave_one_out_points([1, 1, 1, 0, 1]), leave_one_out_points([1, 0])
     ([1.0, 1.0, 1.0, 0.0, 1.0], [0.0, 0.0])
     """
-    others = [(label, 2 * (sum(labels) - label), len(labels) - 1) for label in labels]
-    return [
-        float(label == (doubled > count))
-        for label, doubled, count in others
-        if doubled != count
-    ]
+    total = sum(labels)
+    other_annotators = len(labels) - 1
+    points = []
+    for label in labels:
+        doubled = 2 * (total - label)
+        if doubled != other_annotators:
+            points.append(float(label == (doubled > other_annotators)))
+    return points
 
 
 def mean_of_known(ratings: ArrayLike) -> Floats:
@@ -82,11 +85,8 @@ def mean_of_known(ratings: ArrayLike) -> Floats:
     values = np.asarray(ratings, dtype=float)
     is_rated = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
-        return np.asarray(
-            np.round(
-                np.where(is_rated, values, 0.0).sum(axis=0) / is_rated.sum(axis=0), 9
-            )
-        )
+        sums = np.where(is_rated, values, 0.0).sum(axis=0)
+        return np.asarray(np.round(sums / is_rated.sum(axis=0), 9))
 
 
 def impute_mean(ratings: ArrayLike) -> Floats:
@@ -130,12 +130,11 @@ def leave_one_out(ratings: ArrayLike, coefficient: Coefficient = "spearman") -> 
     [nan, nan, -1.0]
     """
     values = _two_or_more(ratings)
-    return np.array(
-        [
-            correlation(values[r], _mean_without(values, r), coefficient)
-            for r in range(len(values))
-        ]
-    )
+    correlations = []
+    for annotator, annotator_ratings in enumerate(values):
+        other_mean = _mean_without(values, annotator)
+        correlations.append(correlation(annotator_ratings, other_mean, coefficient))
+    return np.array(correlations)
 
 
 def leave_one_out_resampled(
@@ -199,7 +198,8 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
     0.71
     """
     values = np.asarray(ratings, dtype=float)
-    values = values[:, (~np.isnan(values)).sum(axis=0) >= 2]
+    annotator_counts = (~np.isnan(values)).sum(axis=0)
+    values = values[:, annotator_counts >= 2]
     is_rated = ~np.isnan(values)
     levels, level_index, counts = np.unique(
         values[is_rated], return_inverse=True, return_counts=True
@@ -212,21 +212,16 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
         levels = np.cumsum(counts) - counts / 2
         values[is_rated] = levels[level_index.reshape(-1)]
     annotators_of_item = is_rated.sum(axis=0)
-    observed = sum(
-        np.nansum(
-            _squared_differences(annotator_a_ratings, annotator_b_ratings, level)
-            / (annotators_of_item - 1)
-        )
-        for annotator_a_ratings, annotator_b_ratings in permutations(values, 2)
-    )
+    observed = 0.0
+    for annotator_a_ratings, annotator_b_ratings in permutations(values, 2):
+        squares = _squared_differences(annotator_a_ratings, annotator_b_ratings, level)
+        observed += np.nansum(squares / (annotators_of_item - 1))
     block = max(1, _CELLS_AT_ONCE // len(levels))
-    starts = range(0, len(levels), block)
-    expected = sum(
-        counts[start : start + block]
-        @ _squared_differences(levels[start : start + block, None], levels, level)
-        @ counts
-        for start in starts
-    )
+    expected = 0.0
+    for start in range(0, len(levels), block):
+        rows = slice(start, start + block)
+        squares = _squared_differences(levels[rows, None], levels, level)
+        expected += counts[rows] @ squares @ counts
     return float(1 - (counts.sum() - 1) * observed / expected)
 
 
@@ -235,11 +230,8 @@ def _squared_differences(c: Floats, k: Floats, level: Level) -> Floats:
     is.
     """
     if level == "nominal":
-        return np.where(
-            np.isnan(c) | np.isnan(k),
-            np.nan,
-            c != k,
-        )
+        is_undefined = np.isnan(c) | np.isnan(k)
+        return np.where(is_undefined, np.nan, c != k)
     return (c - k) ** 2
 
 

@@ -32,11 +32,8 @@ def auroc(labels: ArrayLike, scores: ArrayLike) -> float:
     >>> auroc([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.9])
     0.875
     """
-    return float(
-        resampled_auroc(labels, scores, np.ones((1, np.size(labels)), dtype=np.int64))[
-            0
-        ]
-    )
+    counts = np.ones((1, np.size(labels)), dtype=np.int64)
+    return float(resampled_auroc(labels, scores, counts)[0])
 
 
 def resampled_auroc(
@@ -74,11 +71,11 @@ def resampled_auroc(
     )
     # a 1 wins against all zeros of lower groups and half of its own group's; doubled, so that all
     # stays whole
-    twice_won = (positives * (2 * np.cumsum(negatives, axis=1) - negatives)).sum(axis=1)
+    doubled_wins = 2 * np.cumsum(negatives, axis=1) - negatives
+    twice_won = (positives * doubled_wins).sum(axis=1)
+    pairs = positives.sum(axis=1) * negatives.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(
-            twice_won / (2 * positives.sum(axis=1) * negatives.sum(axis=1))
-        )
+        return np.asarray(twice_won / (2 * pairs))
 
 
 def preference_points(
@@ -149,8 +146,12 @@ def right_points(scores: ArrayLike) -> Floats:
         raise ValueError(
             f"scores must have shape (examples, 2 images, 2 texts), got {s.shape}"
         )
-    text = (s[:, 0, 0] > s[:, 0, 1]) & (s[:, 1, 1] > s[:, 1, 0])
-    image = (s[:, 0, 0] > s[:, 1, 0]) & (s[:, 1, 1] > s[:, 0, 1])
+    # a row an image, a column a text: those that belong together are on the diagonal
+    (first_match, first_mismatch), (second_mismatch, second_match) = s.transpose(
+        1, 2, 0
+    )
+    text = (first_match > first_mismatch) & (second_match > second_mismatch)
+    image = (first_match > second_mismatch) & (second_match > first_mismatch)
     mask = np.isnan(s).any(axis=(1, 2))
     return np.where(
         mask,
@@ -175,16 +176,14 @@ def resampled_mean(values: ArrayLike, counts: NDArray[np.int64]) -> Floats:
     values = np.asarray(values, dtype=float)
     is_defined = ~np.isnan(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(
-            (counts @ np.where(is_defined, values, 0.0)) / (counts @ is_defined)
-        )
+        sums = counts @ np.where(is_defined, values, 0.0)
+        return np.asarray(sums / (counts @ is_defined))
 
 
 def _vectors(*arrays: ArrayLike) -> list[Floats]:
     vectors = [np.asarray(array, dtype=float) for array in arrays]
-    if vectors[0].ndim != 1 or any(
-        vector.shape != vectors[0].shape for vector in vectors
-    ):
+    shapes = {vector.shape for vector in vectors}
+    if vectors[0].ndim != 1 or len(shapes) > 1:
         raise ValueError(
             "vectors must have the same length, got shapes "
             f"{[vector.shape for vector in vectors]}"

@@ -51,9 +51,8 @@ def cluster_counts(
     n = len(names)
     if n == 0:
         return np.zeros((resamples, 0), dtype=np.int64)
-    counts = np.random.default_rng(seed).multinomial(
-        n, np.full(n, 1 / n), size=resamples
-    )
+    rng = np.random.default_rng(seed)
+    counts = rng.multinomial(n, np.full(n, 1 / n), size=resamples)
     return np.asarray(counts[:, cluster_index], dtype=np.int64)
 
 
@@ -75,10 +74,8 @@ def interval(resamples: ArrayLike, level: float = 0.95) -> tuple[float, float]:
     values = _defined(resamples)
     if len(values) == 0:
         return float("nan"), float("nan")
-    low, high = np.quantile(
-        values,
-        [(1 - level) / 2, (1 + level) / 2],
-    )
+    end_shares = [(1 - level) / 2, (1 + level) / 2]
+    low, high = np.quantile(values, end_shares)
     return float(low), float(high)
 
 
@@ -105,11 +102,10 @@ def expanded_interval(resamples: ArrayLike, clusters: int) -> tuple[float, float
     """
     if clusters < 2:
         return interval(resamples)
-    reach = math.sqrt(clusters / (clusters - 1)) * special.stdtrit(clusters - 1, 0.975)
-    return interval(
-        resamples,
-        1 - 2 * float(special.ndtr(-reach)),
-    )
+    t_quantile = special.stdtrit(clusters - 1, 0.975)
+    reach = math.sqrt(clusters / (clusters - 1)) * t_quantile
+    level = 1 - 2 * float(special.ndtr(-reach))
+    return interval(resamples, level)
 
 
 def bias_corrected_interval(
@@ -138,12 +134,15 @@ def bias_corrected_interval(
     values = _defined(resamples)
     if len(values) == 0:
         return float("nan"), float("nan")
-    share_below = (
-        np.count_nonzero(values < value) + np.count_nonzero(values <= value)
-    ) / (2 * len(values))
-    bias = special.ndtri(np.clip(share_below, 1 / len(values), 1 - 1 / len(values)))
-    tails = special.ndtri([(1 - level) / 2, (1 + level) / 2])
-    low, high = np.quantile(values, special.ndtr(2 * bias + tails))
+    lower = np.count_nonzero(values < value)
+    lower_or_equal = np.count_nonzero(values <= value)
+    share_below = (lower + lower_or_equal) / (2 * len(values))
+    smallest_share = 1 / len(values)
+    bias = special.ndtri(np.clip(share_below, smallest_share, 1 - smallest_share))
+    tail_shares = [(1 - level) / 2, (1 + level) / 2]
+    tails = special.ndtri(tail_shares)
+    end_shares = special.ndtr(2 * bias + tails)
+    low, high = np.quantile(values, end_shares)
     return float(low), float(high)
 
 
@@ -180,9 +179,8 @@ def factorize(groups: Sequence[Hashable]) -> tuple[list[Hashable], Ints]:
     (['b', 'a'], array([0, 1, 0]))
     """
     first_seen = {group: number for number, group in enumerate(dict.fromkeys(groups))}
-    return list(first_seen), np.array(
-        [first_seen[group] for group in groups], dtype=np.int64
-    )
+    group_index = np.array([first_seen[group] for group in groups], dtype=np.int64)
+    return list(first_seen), group_index
 
 
 def group_sums(values: ArrayLike, groups: Sequence[Hashable]) -> tuple[Floats, Floats]:
@@ -208,7 +206,8 @@ def group_sums(values: ArrayLike, groups: Sequence[Hashable]) -> tuple[Floats, F
         raise ValueError(
             f"each item must have a group, got {len(index)} groups for shape {table.shape}"
         )
-    table = table.reshape(math.prod(table.shape[:-1]), len(index))
+    rows = math.prod(table.shape[:-1])
+    table = table.reshape(rows, len(index))
     is_defined = ~np.isnan(table)
     defined_values = np.where(is_defined, table, 0.0)
     totals = (defined_values.sum(axis=0), is_defined.astype(float).sum(axis=0))

@@ -54,17 +54,7 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
     """
     won = np.asarray(wins, dtype=float)
     tied = np.asarray(ties, dtype=float)
-    square = (
-        won.ndim == 2
-        and won.shape[0] == won.shape[1] == len(tied)
-        and tied.shape == won.shape
-    )
-    if (
-        not square
-        or not (won >= 0).all()
-        or not (tied >= 0).all()
-        or (tied != tied.T).any()
-    ):
+    if not _are_contest_tables(won, tied):
         raise ValueError(
             "wins and ties must be square tables over the same models, and ties must "
             "be symmetric"
@@ -72,29 +62,31 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
     models = len(won)
     if _pieces(won + tied) > 1 or not won.any():
         equal = _pieces(tied) == 1
-        return Strengths(
-            np.zeros(models) if equal else np.full(models, np.nan), float("nan")
-        )
+        undecided_logs = np.zeros(models) if equal else np.full(models, np.nan)
+        return Strengths(undecided_logs, float("nan"))
     first, second = np.triu_indices(models, 1)
-    outcomes = np.stack(
-        [
-            won[first, second],
-            won[second, first],
-            tied[first, second],
-        ],
-        axis=1,
-    )
+    first_wins = won[first, second]
+    second_wins = won[second, first]
+    outcomes = np.stack([first_wins, second_wins, tied[first, second]], axis=1)
     design = _effects(first, models, second)
+    tie = 0.0
     if tied.any():
         parameters = _likeliest(outcomes, design)
+        tie = float(np.exp(parameters[models]))
     else:
-        parameters = _likeliest(
-            outcomes[:, :2],
-            design[:, :2, :models],
-        )
+        design_without_ties = design[:, :2, :models]
+        parameters = _likeliest(outcomes[:, :2], design_without_ties)
     logs = parameters[:models]
-    tie = float(np.exp(parameters[models])) if tied.any() else 0.0
     return Strengths(logs - logs.mean(), tie)
+
+
+def _are_contest_tables(won: Floats, tied: Floats) -> bool:
+    """True for square tables of counts over the same models, those of ties symmetric."""
+    is_square = won.ndim == 2 and won.shape[0] == won.shape[1] == len(tied)
+    if not is_square or tied.shape != won.shape:
+        return False
+    are_counts = (won >= 0).all() and (tied >= 0).all()
+    return bool(are_counts and (tied == tied.T).all())
 
 
 def _effects(first: Ints, models: int, second: Ints) -> Floats:
@@ -132,9 +124,9 @@ def resampled_strengths(wins: ArrayLike, ties: ArrayLike, counts: Ints) -> Float
     """
     won = np.asarray(wins, dtype=float)
     tied = np.asarray(ties, dtype=float)
+    weights = counts.astype(float)
     resampled_wins_and_ties = [
-        np.tensordot(counts.astype(float), group_counts, axes=1)
-        for group_counts in (won, tied)
+        np.tensordot(weights, group_counts, axes=1) for group_counts in (won, tied)
     ]
     log_strength_rows = [
         strengths(*wins_and_ties).log_strengths
@@ -157,12 +149,13 @@ def win_shares(fitted: Strengths) -> Floats:
     [0.634, 0.366]
     """
     power = np.exp(fitted.log_strengths)
-    tie_weight = (0.0 if np.isnan(fitted.tie) else fitted.tie) * np.sqrt(
-        np.outer(power, power)
-    )
-    share = (power[:, None] + tie_weight / 2) / (power[:, None] + power + tie_weight)
+    tie = 0.0 if np.isnan(fitted.tie) else fitted.tie
+    tie_weight = tie * np.sqrt(np.outer(power, power))
+    total_weight = power[:, None] + power + tie_weight
+    share = (power[:, None] + tie_weight / 2) / total_weight
     opponent_count = max(len(power) - 1, 1)
-    return np.asarray((share.sum(axis=1) - np.diag(share)) / opponent_count)
+    opponent_shares = share.sum(axis=1) - np.diag(share)
+    return np.asarray(opponent_shares / opponent_count)
 
 
 def _likeliest(outcomes: Floats, design: Floats) -> Floats:

@@ -109,18 +109,18 @@ class Improvement(NamedTuple):
         one by their number, and intervals shrink with its root. None where neither `MOST_LABELS`
         nor ten times as many would do.
         """
-        numbers = np.arange(
-            10 * math.ceil(labels / 10), min(10 * labels, MOST_LABELS) + 1, 10
-        )
+        fewest = 10 * math.ceil(labels / 10)
+        largest = min(10 * labels, MOST_LABELS)
+        numbers = np.arange(fewest, largest + 1, 10)
         share = labels / numbers
         bounds = []
         for e, apparent in zip(self[:2], self.apparent, strict=True):
-            center = (e.value + apparent) / 2 + (e.value - apparent) / 2 * share
+            middle = (e.value + apparent) / 2
+            center = middle + (e.value - apparent) / 2 * share
             reach = _POWER * (e.high - e.value) * np.sqrt(share)
             bounds.append(center + reach)
-        return next(
-            (int(number) for number in numbers[np.max(bounds, axis=0) < 0]), None
-        )
+        sufficient = numbers[np.max(bounds, axis=0) < 0]
+        return next((int(number) for number in sufficient), None)
 
 
 def isotonic_fit(scores: ArrayLike, ratings: ArrayLike) -> tuple[Floats, Floats]:
@@ -141,9 +141,8 @@ def isotonic_fit(scores: ArrayLike, ratings: ArrayLike) -> tuple[Floats, Floats]
     (array([0.2, 0.4, 0.6, 0.8]), array([0.1, 0.4, 0.4, 0.9]))
     """
     levels, index, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    fitted = isotonic_regression(
-        np.bincount(index, np.asarray(ratings, dtype=float)) / counts, weights=counts
-    ).x
+    rating_sums = np.bincount(index, np.asarray(ratings, dtype=float))
+    fitted = isotonic_regression(rating_sums / counts, weights=counts).x
     steps = np.diff(fitted, prepend=-np.inf, append=np.inf) > 0
     is_knot = steps[:-1] | steps[1:]
     return levels[is_knot], fitted[is_knot]
@@ -177,7 +176,8 @@ def held_out(
         (3, labels); NaN where none are left.
     """
     names, prompt = factorize(labels.prompts)
-    fold = (np.random.default_rng(seed).permutation(len(names)) % FOLDS)[prompt]
+    rng = np.random.default_rng(seed)
+    fold = (rng.permutation(len(names)) % FOLDS)[prompt]
     kinds = np.array(labels.kinds)
     large = labels.large_kinds
     stratum = factorize([kind if kind in large else "" for kind in labels.kinds])[1]
@@ -205,7 +205,8 @@ def _predictions(labels: Labels, train: Bools, test: Bools) -> Floats:
     held_out = labels.scores[test]
     fitted = np.interp(held_out, *isotonic_fit(labels.scores[train], ratings))
     constants = np.array([[ratings.mean()], [np.median(ratings)]])
-    return np.vstack([fitted, np.broadcast_to(constants, (2, len(held_out)))])
+    constant_rows = np.broadcast_to(constants, (2, len(held_out)))
+    return np.vstack([fitted, constant_rows])
 
 
 def improvement(
@@ -237,7 +238,8 @@ def improvement(
 
     def gain(differences: Floats) -> Estimate:
         sums, items = group_sums(differences, labels.prompts)
-        low, high = expanded_interval(counts @ sums / (counts @ items), len(names))
+        means = counts @ sums / (counts @ items)
+        low, high = expanded_interval(means, len(names))
         return Estimate(
             float(sums.sum() / items.sum()),
             low,
@@ -264,9 +266,8 @@ def refused_kinds(
     refused = {}
     for kind in labels.large_kinds:
         is_own = np.array(labels.kinds) == kind
-        better = improvement(
-            labels.where(is_own), predicted[:, is_own], resamples, seed
-        )
+        own_labels = labels.where(is_own)
+        better = improvement(own_labels, predicted[:, is_own], resamples, seed)
         if not better.accepted:
             refused[kind] = better
     return refused
@@ -278,9 +279,9 @@ def tied_share(scores: Sequence[float], prompts: Sequence[Hashable]) -> float:
     >>> tied_share([0.5, 0.5, 0.7, 0.5], ["a", "a", "a", "b"]).__round__(3)
     0.333
     """
-    by_prompt, by_score = (
-        np.bincount(factorize(keys)[1])
-        for keys in (prompts, list(zip(prompts, scores, strict=True)))
-    )
-    pairs, ties = ((sizes * (sizes - 1)).sum() for sizes in (by_prompt, by_score))
+    prompt_scores = list(zip(prompts, scores, strict=True))
+    by_prompt = np.bincount(factorize(prompts)[1])
+    by_score = np.bincount(factorize(prompt_scores)[1])
+    pairs = (by_prompt * (by_prompt - 1)).sum()
+    ties = (by_score * (by_score - 1)).sum()
     return float(ties / pairs) if pairs else math.nan

@@ -67,9 +67,8 @@ def independent_p(first: Estimate, second: Estimate) -> float:
         return math.nan
     reach = math.hypot(low.high - low.value, high.value - high.low)
     if reach:
-        return math.erfc(
-            _REACH_IN_DEVIATIONS * (high.value - low.value) / reach / math.sqrt(2)
-        )
+        deviations = _REACH_IN_DEVIATIONS * (high.value - low.value) / reach
+        return math.erfc(deviations / math.sqrt(2))
     return math.nan
 
 
@@ -149,12 +148,9 @@ def paired_comparison(
         ends = interval(resampled_differences(statistic, resamples, seed))
     else:
         ends = sign_flip_interval(*means, statistic.scale, seed)
-    return PairedComparison(
-        first,
-        second,
-        Estimate(first - second, *ends),
-        paired_permutation_p(statistic, seed),
-    )
+    difference = Estimate(first - second, *ends)
+    p = paired_permutation_p(statistic, seed)
+    return PairedComparison(first, second, difference, p)
 
 
 def sign_flip_interval(
@@ -209,12 +205,10 @@ def sign_flip_interval(
     counts[counts < _ROUNDING * total] = np.nan
     slack = _ROUNDING * scale * total / 2 / counts
     rank = math.floor(SIGNIFICANCE_LEVEL * len(count))
-    low = np.sort(np.nan_to_num((halves / counts - slack).min(axis=0), nan=-np.inf))[
-        rank
-    ]
-    high = np.sort(np.nan_to_num((halves / counts + slack).max(axis=0), nan=np.inf))[
-        -1 - rank
-    ]
+    lower_ends = (halves / counts - slack).min(axis=0)
+    upper_ends = (halves / counts + slack).max(axis=0)
+    low = np.sort(np.nan_to_num(lower_ends, nan=-np.inf))[rank]
+    high = np.sort(np.nan_to_num(upper_ends, nan=np.inf))[-1 - rank]
     if np.isfinite([low, high]).all():
         return (float(low), float(high))
     return (math.nan, math.nan)
@@ -252,7 +246,8 @@ def paired_permutation_p(
     >>> paired_permutation_p(MeanDifference([1] * 8, [0] * 8, list("abcdefgh")))
     0.0078125
     """
-    observed = statistic.swapped(np.zeros((1, statistic.units), dtype=bool))[0]
+    no_swap = np.zeros((1, statistic.units), dtype=bool)
+    observed = statistic.swapped(no_swap)[0]
     if np.isnan(observed):
         return float("nan")
     threshold = abs(observed) - _ROUNDING * statistic.scale
@@ -267,7 +262,8 @@ def paired_permutation_p(
     for swap in blocks:
         exceeds = np.flatnonzero(~(np.abs(statistic.swapped(swap)) < threshold))
         if exceeding + len(exceeds) >= exceedances and not is_exact:
-            return exceedances / (swaps + int(exceeds[exceedances - exceeding - 1]) + 1)
+            last_swap = int(exceeds[exceedances - exceeding - 1])
+            return exceedances / (swaps + last_swap + 1)
         exceeding += len(exceeds)
         swaps += len(swap)
     return exceeding / swaps if is_exact else (1 + exceeding) / (1 + permutations)
@@ -386,18 +382,17 @@ class MeanDifference:
         self.sums, self.items = group_sums(difference, groups)
         self.units = len(self.sums)
         self.strata = np.zeros(self.units, dtype=np.int64)
-        self.scale = float(np.nansum(np.abs(difference))) / max(
-            float(self.items.sum()), 1.0
-        )
+        item_count = max(float(self.items.sum()), 1.0)
+        self.scale = float(np.nansum(np.abs(difference))) / item_count
 
     def estimates(self) -> tuple[float, float]:
         """The two means; NaN without items."""
         is_defined = ~np.isnan(self._first)
         if not is_defined.any():
             return float("nan"), float("nan")
-        return float(self._first[is_defined].mean()), float(
-            self._second[is_defined].mean()
-        )
+        first = float(self._first[is_defined].mean())
+        second = float(self._second[is_defined].mean())
+        return first, second
 
     def swapped(self, swap: Bools) -> Floats:
         with np.errstate(invalid="ignore"):
@@ -503,7 +498,8 @@ def unit_sums(statistic: PairedStatistic) -> tuple[Floats, Floats] | None:
 
 def require_same_items(first: Floats, second: Floats) -> None:
     """ValueError unless two tables of the same shape lack the same scores (NaN)."""
-    mismatch_count = int(np.count_nonzero(np.isnan(first) != np.isnan(second)))
+    is_mismatch = np.isnan(first) != np.isnan(second)
+    mismatch_count = int(np.count_nonzero(is_mismatch))
     if mismatch_count:
         raise ValueError(
             f"both must have scores for the same items; {mismatch_count} items are in only "

@@ -53,9 +53,8 @@ def correlation(
     if undefined(x, y):
         return float("nan")
     if coefficient == "spearman":  # spearmanr's number, without its p
-        return float(
-            np.corrcoef(scipy.stats.rankdata(x), scipy.stats.rankdata(y))[1, 0]
-        )
+        ranks = scipy.stats.rankdata(x), scipy.stats.rankdata(y)
+        return float(np.corrcoef(*ranks)[1, 0])
     measure: Any = {"pearson": scipy.stats.pearsonr, "kendall": scipy.stats.kendalltau}[
         coefficient
     ]
@@ -144,20 +143,14 @@ def resampled_correlations(
         weights = counts[start : start + block].astype(float)
         if coefficient == "spearman":
             # Spearman's rho is Pearson's r of the ranks, and ranks change with what was drawn
-            correlations[start : start + block] = _weighted_pearson(
-                _weighted_ranks(x, weights),
-                _weighted_ranks(y, weights),
-                weights,
-                constant_y_correlation,
-            )
+            x_rows = _weighted_ranks(x, weights)
+            y_rows = _weighted_ranks(y, weights)
         else:
-            tile = np.broadcast_to
-            correlations[start : start + block] = _weighted_pearson(
-                tile(x, weights.shape),
-                tile(y, weights.shape),
-                weights,
-                constant_y_correlation,
-            )
+            x_rows = np.broadcast_to(x, weights.shape)
+            y_rows = np.broadcast_to(y, weights.shape)
+        correlations[start : start + block] = _weighted_pearson(
+            x_rows, y_rows, weights, constant_y_correlation
+        )
     return correlations
 
 
@@ -183,11 +176,8 @@ def paper_mean(correlations: Iterable[float], *, rounded: bool = True) -> float:
     >>> round(paper_mean([0.5, 0.7]), 4)
     0.537
     """
-    values = [
-        round(float(r), 4) if rounded else float(r)
-        for r in correlations
-        if not math.isnan(r)
-    ]
+    defined = (float(r) for r in correlations if not math.isnan(r))
+    values = [round(r, 4) if rounded else r for r in defined]
     if values:
         return math.tanh(sum(values) / len(values))
     return math.nan
@@ -228,14 +218,15 @@ def fisher_mean_over(correlations: Sequence[Floats] | Floats) -> Floats:
     """
     values = np.asarray(correlations, dtype=float)
     defined = ~np.isnan(values)
-    z = np.arctanh(np.clip(np.where(defined, values, 0.0), -_NEARLY_ONE, _NEARLY_ONE))
+    defined_values = np.where(defined, values, 0.0)
+    z = np.arctanh(np.clip(defined_values, -_NEARLY_ONE, _NEARLY_ONE))
     if len(values) and defined.all():  # as in most of thousands of permutations
         return np.asarray(np.tanh(z.sum(axis=0) / len(values)))
     n = defined.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(
-            n > 0, np.tanh(np.where(defined, z, 0.0).sum(axis=0) / n), np.nan
-        )
+        sums = np.where(defined, z, 0.0).sum(axis=0)
+        averages = np.tanh(sums / n)
+    return np.where(n > 0, averages, np.nan)
 
 
 def weighted_pairs(
@@ -261,16 +252,15 @@ def weighted_pairs(
     array([3., 2.])
     """
     resamples, n = counts.shape
-    precision: type[np.floating[Any]] = (
-        np.float32 if counts.sum(axis=1).max(initial=0) < 2**24 else np.float64
-    )
+    precision: type[np.floating[Any]] = np.float64
+    if counts.sum(axis=1).max(initial=0) < 2**24:
+        precision = np.float32
     weights = counts.astype(precision)
     sums = np.zeros(resamples)
     start = 0
     while start < n:
-        rows = slice(
-            start, min(n, start + max(1, _CELLS_AT_ONCE // max(n - start, resamples)))
-        )
+        row_count = max(1, _CELLS_AT_ONCE // max(n - start, resamples))
+        rows = slice(start, min(n, start + row_count))
         block = np.triu(values(rows, slice(start, n)), 1).astype(weights.dtype)
         sums += np.einsum(
             "ij,ij->i", weights[:, rows], weights[:, start:] @ block.T, dtype=np.float64
@@ -292,16 +282,16 @@ def _weighted_kendall(
     y = scipy.stats.rankdata(y)
 
     def same_order(rows: slice, columns: slice) -> Floats:
-        return np.sign(x[rows, None] - x[columns]) * np.sign(y[rows, None] - y[columns])
+        x_order = np.sign(x[rows, None] - x[columns])
+        y_order = np.sign(y[rows, None] - y[columns])
+        return x_order * y_order
 
     total = counts.sum(axis=1)
     pairs = total * (total - 1) // 2
     with np.errstate(invalid="ignore", divide="ignore"):
-        tau = (
-            weighted_pairs(counts, same_order)
-            / np.sqrt(pairs - _ties(x, counts))
-            / np.sqrt(pairs - _ties(y, counts))
-        )
+        x_norm = np.sqrt(pairs - _ties(x, counts))
+        y_norm = np.sqrt(pairs - _ties(y, counts))
+        tau = weighted_pairs(counts, same_order) / x_norm / y_norm
     return np.asarray(np.clip(tau, -1.0, 1.0))
 
 
@@ -330,10 +320,9 @@ def _merged(
     fewer terms for ratings.
     """
     order = np.lexsort((y, x))
-    first = np.append(
-        True,
-        (np.diff(x[order]) != 0) | (np.diff(y[order]) != 0),
-    )
+    x_changes = np.diff(x[order]) != 0
+    y_changes = np.diff(y[order]) != 0
+    first = np.append(True, x_changes | y_changes)
     if first.all():
         return x, y, counts
     starts = np.flatnonzero(first)
@@ -377,11 +366,12 @@ def _weighted_pearson(
         dy = y - (weights * y).sum(axis=1, keepdims=True) / total
         spread = (weights * dx * dx).sum(axis=1)
         variances = spread * (weights * dy * dy).sum(axis=1)
-        r = (weights * dx * dy).sum(axis=1) / np.sqrt(variances)
+        covariance = (weights * dx * dy).sum(axis=1)
+        r = covariance / np.sqrt(variances)
     # a constant vector leaves rounding dust, not an exact zero, where its weighted mean is inexact
     size = (weights * x * x).sum(axis=1)
-    is_constant = ~(variances > 1e-24 * size * (weights * y * y).sum(axis=1))
-    r[is_constant] = np.where(spread > 1e-12 * size, constant_y_correlation, np.nan)[
-        is_constant
-    ]
+    y_size = (weights * y * y).sum(axis=1)
+    is_constant = ~(variances > 1e-24 * size * y_size)
+    constant_values = np.where(spread > 1e-12 * size, constant_y_correlation, np.nan)
+    r[is_constant] = constant_values[is_constant]
     return np.asarray(np.clip(r, -1.0, 1.0))

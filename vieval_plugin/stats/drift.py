@@ -133,9 +133,8 @@ def drift_tests(
 
 def _less_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Each answer less the mean of the item's others."""
-    mean_of_others = (values.sum(axis=1, keepdims=True) - values) / (
-        values.shape[1] - 1
-    )
+    sums = values.sum(axis=1, keepdims=True)
+    mean_of_others = (sums - values) / (values.shape[1] - 1)
     result: NDArray[np.float64] = values - mean_of_others
     return result
 
@@ -155,9 +154,8 @@ def _p(
     for start in range(0, PERMUTATIONS, _AT_ONCE):
         size = min(_AT_ONCE, PERMUTATIONS - start)
         columns = rng.integers(values.shape[1], size=(size, len(values)))
-        exceeding += int(
-            (side(values[rows, columns].sum(axis=1)) >= observed - _ROUNDING).sum()
-        )
+        sums = side(values[rows, columns].sum(axis=1))
+        exceeding += int((sums >= observed - _ROUNDING).sum())
     return (exceeding + 1) / (PERMUTATIONS + 1)
 
 
@@ -184,17 +182,20 @@ def _smallest(
     if not n:
         return math.nan
     level = DRIFT_LEVEL / family
-    z = scipy.stats.norm.ppf(1 - level / (2 if two_sided else 1))
+    sides = 2 if two_sided else 1
+    z = scipy.stats.norm.ppf(1 - level / sides)
     step = item * columns / (columns - 1)
     share = 0.0
     for _ in range(100):
         noise = (1 - share) * values.var(axis=1).mean()
-        spread = z * math.sqrt(noise + share * item**2 / (columns - 1))
-        spread += scipy.stats.norm.ppf(POWER) * math.sqrt(
-            noise + share * (1 - share) * item**2
-        )
-        share = min(1.0, (math.sqrt(n) * spread + step / 2) / (n * (item or 1)))
-    return float(max(share, math.ceil(math.log(level) / -math.log(columns)) / n))
+        null_variance = noise + share * item**2 / (columns - 1)
+        spread = z * math.sqrt(null_variance)
+        changed_variance = noise + share * (1 - share) * item**2
+        spread += scipy.stats.norm.ppf(POWER) * math.sqrt(changed_variance)
+        reach = math.sqrt(n) * spread + step / 2
+        share = min(1.0, reach / (n * (item or 1)))
+    fewest_items = math.ceil(math.log(level) / -math.log(columns))
+    return float(max(share, fewest_items / n))
 
 
 def _mean(values: NDArray[np.float64]) -> float:
@@ -242,10 +243,12 @@ def cusum(nights: ArrayLike) -> Cusum | None:
         return None
     mean = float(first.mean())
     deviation = float(first.std(ddof=1)) * _widening(first - mean)
-    falls = (mean - later) / (deviation * math.sqrt(1 + 1 / FIRST_NIGHTS))
+    night_deviation = deviation * math.sqrt(1 + 1 / FIRST_NIGHTS)
+    falls = (mean - later) / night_deviation
     sums: list[float] = []
     for fall in falls.tolist():
-        sums.append(max(0.0, (sums[-1] if sums else 0.0) + fall - CUSUM_ALLOWANCE))
+        previous = sums[-1] if sums else 0.0
+        sums.append(max(0.0, previous + fall - CUSUM_ALLOWANCE))
     alarm = next(
         (
             FIRST_NIGHTS + night
@@ -262,7 +265,8 @@ def _widening(centred: NDArray[np.float64]) -> float:
     notable correlation.
     """
     bias = 1 / len(centred)  # of a correlation around the mean of the same nights
-    correlation = float(centred[1:] @ centred[:-1] / (centred @ centred)) + bias
+    products = centred[1:] @ centred[:-1]
+    correlation = float(products / (centred @ centred)) + bias
     if correlation < NOTABLE_CORRELATION:
         return 1.0
     correlation = min(correlation, _LARGEST_CORRELATION)

@@ -105,10 +105,8 @@ class Estimate:
 
     def clipped(self, minimum: float, maximum: float) -> Estimate:
         """Return the same with value and ends inside a scale."""
-        value, low, high = (
-            float(np.clip(end, minimum, maximum))
-            for end in (self.value, self.low, self.high)
-        )
+        ends = np.array([self.value, self.low, self.high], dtype=float)
+        value, low, high = np.clip(ends, minimum, maximum).tolist()
         return replace(
             self,
             value=value,
@@ -134,7 +132,10 @@ def because(reasons: Sequence[str]) -> str:
     owners: dict[str, list[str]] = {}
     for reason in reasons:
         owner, colon, why = reason.partition(": ")
-        owners.setdefault(why if colon else reason, []).extend([owner] if colon else [])
+        if colon:
+            owners.setdefault(why, []).append(owner)
+        else:
+            owners.setdefault(reason, [])
     texts = []
     for why, names in owners.items():
         text = why
@@ -188,12 +189,9 @@ def total(
         return Estimate(sample_total, sample_total, sample_total)
     if n == 1:
         return Estimate(estimate)
-    error = (
-        population
-        * float(sample.std(ddof=1))
-        / math.sqrt(n)
-        * math.sqrt(1 - n / population)
-    )
+    deviation = float(sample.std(ddof=1))
+    unseen_share = 1 - n / population
+    error = population * deviation / math.sqrt(n) * math.sqrt(unseen_share)
     reach = error * float(scipy.stats.t.ppf((1 + level) / 2, n - 1))
     return Estimate(
         estimate,

@@ -54,7 +54,8 @@ def sign_flip_p(differences: ArrayLike) -> float:
     values = np.asarray(differences, dtype=float)
     scale = math.sqrt(float(values @ values))
     if scale:
-        return math.erfc(float(values.sum()) / scale / math.sqrt(2)) / 2
+        z = float(values.sum()) / scale
+        return math.erfc(z / math.sqrt(2)) / 2
     return 0.5
 
 
@@ -140,10 +141,9 @@ def _resampled_pairs(
         counts = rng.multinomial(
             generators, [1 / generators] * generators, size=resamples
         )
-        weights.append(
-            counts[:, [p.first for p in pairs]] * counts[:, [p.second for p in pairs]]
-        )
-        values.append(
-            np.array([(p.hard, p.soft) for p in pairs], dtype=float).reshape(-1, 2)
-        )
+        first = [pair.first for pair in pairs]
+        second = [pair.second for pair in pairs]
+        weights.append(counts[:, first] * counts[:, second])
+        agreements = [(pair.hard, pair.soft) for pair in pairs]
+        values.append(np.array(agreements, dtype=float).reshape(-1, 2))
     return np.concatenate(values), np.concatenate(weights, axis=1).astype(float)

@@ -58,12 +58,8 @@ class MeanOfDifferences:
         n = len(sums)
         total = float(sizes.sum())
         if n < 2:
-            return cls(
-                float(sums.sum()) / total if n else math.nan,
-                math.nan,
-                n,
-                fall,
-            )
+            only_value = float(sums.sum()) / total if n else math.nan
+            return cls(only_value, math.nan, n, fall)
         value = float(sums.sum()) / total
         squares = float(((sums - value * sizes) ** 2).sum())
         error = math.sqrt(n / (n - 1) * squares) / total
@@ -85,10 +81,8 @@ class MeanOfDifferences:
     def high(self) -> float:
         """The upper end of Student's 95% interval of these differences alone."""
         if self.n > 1:
-            return (
-                self.value
-                + float(scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, self.n - 1)) * self.error
-            )
+            t_quantile = scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, self.n - 1)
+            return self.value + float(t_quantile) * self.error
         return math.nan
 
     def decision(self, margin: float) -> Decision:
@@ -112,11 +106,11 @@ class MeanOfDifferences:
         n = np.unique(np.geomspace(2, MOST_ITEMS, 2000).astype(int))
         error = self.error * np.sqrt(self.n / n)
         spare = error * scipy.stats.norm.ppf(POWER)
-        passing = low_with_one_fall(self.value, error, n, self.fall) - spare > -margin
-        failing = (
-            self.value + scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, n - 1) * error + spare
-            < -margin
-        )
+        low = low_with_one_fall(self.value, error, n, self.fall)
+        passing = low - spare > -margin
+        t_quantile = scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, n - 1)
+        high = self.value + t_quantile * error
+        failing = high + spare < -margin
         decided = np.flatnonzero(passing | failing)
         return float(n[decided[0]]) if len(decided) else math.inf
 
@@ -145,10 +139,12 @@ def low_with_one_fall(
     value = np.asarray(value, dtype=float)
     error = np.asarray(error, dtype=float)
     n = np.asarray(n, dtype=float)
-    squares = (n - 1) * n * error**2 + n / (n + 1) * (value + fall) ** 2
+    fall_square = n / (n + 1) * (value + fall) ** 2
+    squares = (n - 1) * n * error**2 + fall_square
     mean = (n * value - fall) / (n + 1)
     reach = scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, n)
-    return np.asarray(mean - reach * np.sqrt(squares / n / (n + 1)))
+    variance = squares / n / (n + 1)
+    return np.asarray(mean - reach * np.sqrt(variance))
 
 
 def fewest_items(margin: float, fall: float = 1.0) -> float:
@@ -160,10 +156,11 @@ def fewest_items(margin: float, fall: float = 1.0) -> float:
     """
     if margin <= 0:
         return math.inf
-    n = np.arange(
-        1, math.ceil(15 * fall / margin) + 2
-    )  # 15: above 1 + t of one degree of freedom
-    return float(n[np.argmax(low_with_one_fall(0.0, 0.0, n, fall) > -margin)])
+    # 15: above 1 + t of one degree of freedom
+    most_items = math.ceil(15 * fall / margin) + 1
+    n = np.arange(1, most_items + 1)
+    is_enough = low_with_one_fall(0.0, 0.0, n, fall) > -margin
+    return float(n[np.argmax(is_enough)])
 
 
 def more_failures_p(more: int, fewer: int) -> float:
@@ -200,12 +197,8 @@ def control_change(own: ArrayLike, spoilt: ArrayLike) -> Estimate:
     """
     changes = np.asarray(spoilt, dtype=float) - np.asarray(own, dtype=float)
     mean = MeanOfDifferences.from_differences(changes, range(len(changes)))
-    return Estimate(
-        mean.value,
-        2 * mean.value - mean.high,
-        mean.high,
-        n=len(changes),
-    )
+    low = 2 * mean.value - mean.high
+    return Estimate(mean.value, low, mean.high, n=len(changes))
 
 
 def exact_share(successes: int, n: int) -> Estimate:
@@ -218,14 +211,14 @@ def exact_share(successes: int, n: int) -> Estimate:
     >>> round(share.low, 3), round(share.high, 3)
     (0.621, 0.968)
     """
+    quantile = scipy.stats.beta.ppf
+    failures = n - successes
     low = 0.0
     if successes:
-        low = float(scipy.stats.beta.ppf(ONE_SIDED_LEVEL, successes, n - successes + 1))
+        low = float(quantile(ONE_SIDED_LEVEL, successes, failures + 1))
     high = 1.0
     if successes < n:
-        high = float(
-            scipy.stats.beta.ppf(1 - ONE_SIDED_LEVEL, successes + 1, n - successes)
-        )
+        high = float(quantile(1 - ONE_SIDED_LEVEL, successes + 1, failures))
     return Estimate(successes / n, low, high, n=n)
 
 

@@ -85,12 +85,11 @@ def each_order_points(
     0.667
     """
     orders = np.stack([codes(forward), codes(reverse)])
-    return np.array(
-        [
-            np.where(order == NONE, np.nan, points(order, human, scheme))
-            for order in orders
-        ]
-    )
+    points_by_order = []
+    for order in orders:
+        right = points(order, human, scheme)
+        points_by_order.append(np.where(order == NONE, np.nan, right))
+    return np.array(points_by_order)
 
 
 def consistent_points(

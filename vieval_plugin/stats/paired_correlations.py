@@ -111,9 +111,9 @@ class CorrelationDifference:
         # centred and of length 1. Swapping moves a unit's share of the sums from one judge to the
         # other. Shape (image models, units, 3).
         ratings = _standardised(h, coefficient)
-        self._n = np.where(ratings.any(axis=0), (~np.isnan(a)).sum(axis=0), np.nan)[
-            :, None
-        ]
+        item_counts = (~np.isnan(a)).sum(axis=0)
+        defined_counts = np.where(ratings.any(axis=0), item_counts, np.nan)
+        self._n = defined_counts[:, None]
         ratings = _unit_length(ratings)
         sides = (_standardised(scores, coefficient) for scores in (a, b))
         moments = [np.stack([x, x**2, x * ratings], axis=2) for x in sides]
@@ -187,9 +187,10 @@ class CorrelationDifference:
         for model, is_rated in enumerate(~np.isnan(human.T)):
             weights = row_counts[:, is_rated]
             ratings = human[is_rated, model]
-            for judge, scores in enumerate(judges):
+            for judge, table in enumerate(judges):
+                scores = table[is_rated, model]
                 correlations[judge, model] = resampled_correlations(
-                    ratings, scores[is_rated, model], weights, self._coefficient, 0.0
+                    ratings, scores, weights, self._coefficient, 0.0
                 )
         first, second = self._averages(*correlations)
         return first - second
@@ -264,7 +265,8 @@ def independence_p(
     permuted = statistic.permuted(
         lambda groups: _random_orders(seeds, shape, groups.tobytes())
     )
-    exceeding = int(np.count_nonzero(~(np.abs(permuted) < observed - _ROUNDING)))
+    is_smaller = np.abs(permuted) < observed - _ROUNDING
+    exceeding = int(np.count_nonzero(~is_smaller))
     return (1 + exceeding) / (1 + permutations)
 
 
@@ -314,11 +316,9 @@ def _nonzero(unit_shifts: Floats) -> tuple[Ints, Floats]:
     image models, units).
     """
     units = np.flatnonzero(unit_shifts.any(axis=(0, 2)))
-    return units, np.ascontiguousarray(
-        unit_shifts[:, units]
-        .transpose(0, 2, 1)
-        .reshape(3 * len(unit_shifts), len(units))
-    )
+    shifts = unit_shifts[:, units].transpose(0, 2, 1)
+    rows = shifts.reshape(3 * len(unit_shifts), len(units))
+    return units, np.ascontiguousarray(rows)
 
 
 def _standardised(scores: Floats, coefficient: str) -> Floats:
@@ -337,11 +337,11 @@ def _standardised(scores: Floats, coefficient: str) -> Floats:
             )
             ranks = (ties.cumsum() - (ties - 1) / 2)[value_indices]
             # one factor for all judges, so that ranks are what is swapped
-            standardised[is_scored, column] = (ranks - (len(values) + 1) / 2) / len(
-                values
-            )
+            centred_ranks = ranks - (len(values) + 1) / 2
+            standardised[is_scored, column] = centred_ranks / len(values)
         else:
-            standardised[is_scored, column] = (values - values.mean()) / values.std()
+            deviations = values - values.mean()
+            standardised[is_scored, column] = deviations / values.std()
     return standardised
 
 

@@ -67,9 +67,8 @@ def calibrated(metric: ArrayLike, human: ArrayLike) -> Calibrated:
     >>> calibrated([0.1, 0.2, 0.7, 0.9], [1, 1, 3, 2])
     Calibrated(accuracy=0.8333333333333334, epsilon=0.1)
     """
-    (h, m), counts = np.unique(
-        np.stack(_finite(metric, human)[::-1]), axis=1, return_counts=True
-    )
+    human_and_metric = np.stack(_finite(metric, human)[::-1])
+    (h, m), counts = np.unique(human_and_metric, axis=1, return_counts=True)
     cells = _Cells(
         m,
         np.searchsorted(h, h, side="right"),
@@ -78,12 +77,11 @@ def calibrated(metric: ArrayLike, human: ArrayLike) -> Calibrated:
     n = int(cells.counts.sum())
     if n < 2:
         return Calibrated(math.nan, math.nan)
-    tied_in_both = int((cells.counts * (cells.counts - 1) // 2).sum())
+    tied_pairs = cells.counts * (cells.counts - 1) // 2
+    tied_in_both = int(tied_pairs.sum())
     gain, epsilon, alike = _best_gain(cells)
-    return Calibrated(
-        (tied_in_both + alike + gain) / math.comb(n, 2),
-        epsilon,
-    )
+    right_pairs = tied_in_both + alike + gain
+    return Calibrated(right_pairs / math.comb(n, 2), epsilon)
 
 
 def resampled_accuracy(
@@ -133,10 +131,10 @@ def resampled_accuracy(
 
     total = counts.sum(axis=1)
     with_itself = (counts * (counts - 1) // 2).sum(axis=1)
+    pairs = total * (total - 1) // 2
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(
-            (weighted_pairs(counts, right) + with_itself) / (total * (total - 1) // 2)
-        )
+        right_pairs = weighted_pairs(counts, right) + with_itself
+        return np.asarray(right_pairs / pairs)
 
 
 def _finite(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:

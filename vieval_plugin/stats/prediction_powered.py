@@ -122,21 +122,18 @@ def prediction_powered_mean(
     for share, part in zip(shares, parts, strict=True):
         # deviations from the mean of a few groups are too small
         correction = part.rated_groups / (part.rated_groups - 1)
-        deviations += (
-            share * math.sqrt(correction) * part.deviations(weight, len(names))
-        )
+        scale = share * math.sqrt(correction)
+        deviations += scale * part.deviations(weight, len(names))
     # the authors' interval of one stratum is without that correction
     if len(parts) == 1:
         published = parts[0].deviations(weight, len(names))
     else:
         published = deviations
     quantile = float(scipy.stats.norm.ppf(0.5 + level / 2))
-    return PredictionPoweredMean(
-        _mean_interval(mean, published, quantile),
-        weight,
-        dict(zip(names, deviations.tolist(), strict=True)),
-        sum(part.rated_groups for part in parts) - len(parts),
-    )
+    estimate = _mean_interval(mean, published, quantile)
+    deviation_by_group = dict(zip(names, deviations.tolist(), strict=True))
+    degrees = sum(part.rated_groups for part in parts) - len(parts)
+    return PredictionPoweredMean(estimate, weight, deviation_by_group, degrees)
 
 
 def bounded_interval(
@@ -160,18 +157,17 @@ def bounded_interval(
     [0.0, 0.06]
     """
     value = float(np.clip(powered.mean.value, 0, 1))
-    squares = (
-        groups
-        * (groups - 1)
-        * math.fsum(deviation**2 for deviation in powered.deviations.values())
-    )
+    deviations = powered.deviations.values()
+    deviation_squares = math.fsum(deviation**2 for deviation in deviations)
+    squares = groups * (groups - 1) * deviation_squares
     total = groups + _MORE_GROUPS
     quantile = float(scipy.stats.t.ppf(0.975, total - 1))
     ends = []
     for end, side in ((0.0, -1.0), (1.0, 1.0)):
         mean = (groups * value + _MORE_GROUPS * end) / total
         spread = squares + groups * _MORE_GROUPS / total * (value - end) ** 2
-        ends.append(mean + side * quantile * math.sqrt(spread / total / (total - 1)))
+        error = math.sqrt(spread / total / (total - 1))
+        ends.append(mean + side * quantile * error)
     low, high = np.clip(ends, 0, 1).tolist()
     return low, high
 
@@ -199,10 +195,9 @@ def common_weight(first: OfWeight, second: OfWeight) -> float:
     >>> round(common_weight(first, second), 2)
     1.0
     """
-    rating_deviations, with_judge = (
-        _deviations(first(weight), second(weight)) for weight in (0.0, 1.0)
-    )
-    judge_deviations = rating_deviations - with_judge
+    rating_deviations = _deviations(first(0.0), second(0.0))
+    corrected_deviations = _deviations(first(1.0), second(1.0))
+    judge_deviations = rating_deviations - corrected_deviations
     squares = float(judge_deviations @ judge_deviations)
     if squares > 0:
         return float(np.clip(rating_deviations @ judge_deviations / squares, 0, 1))
@@ -240,21 +235,20 @@ def prediction_powered_difference(
     (0.167, 0.038)
     """
     if not (first.mean.defined and second.mean.defined):
-        return Estimate(
-            math.nan, reasons=first.mean.reasons or second.mean.reasons
-        ), math.nan
+        reasons = first.mean.reasons or second.mean.reasons
+        return Estimate(math.nan, reasons=reasons), math.nan
     value = first.mean.value - second.mean.value
     all_degrees = min(first.degrees, second.degrees)
     degrees = max(all_degrees - fitted, 1)
     deviations = _deviations(first, second) * math.sqrt(all_degrees / degrees)
     error = math.sqrt(float((deviations**2).sum()))
     if error > 0:
-        p = float(2 * scipy.stats.t.sf(abs(value) / error, degrees))
+        t_statistic = abs(value) / error
+        p = float(2 * scipy.stats.t.sf(t_statistic, degrees))
     else:
         p = float(value == 0)
-    return _mean_interval(
-        value, deviations, float(scipy.stats.t.ppf(0.5 + level / 2, degrees))
-    ), p
+    t_quantile = scipy.stats.t.ppf(0.5 + level / 2, degrees)
+    return _mean_interval(value, deviations, float(t_quantile)), p
 
 
 def _deviations(first: PredictionPoweredMean, second: PredictionPoweredMean) -> Floats:
@@ -309,11 +303,12 @@ class _Stratum:
             members,
         )
         groups = len(np.unique(members))
-        spread = (score_deviations**2).sum() / len(f) * groups / max(groups - 1, 1)
-        shared = (_centred(y, rated, members) * _centred(f, rated, members)).sum() / n
-        return cls(
-            y, f, members, float(shared / n), float(spread * (1 / n + 1 / unrated))
-        )
+        variance = (score_deviations**2).sum() / len(f)
+        spread = variance * groups / max(groups - 1, 1)
+        products = _centred(y, rated, members) * _centred(f, rated, members)
+        shared = products.sum() / n
+        inverse_counts = 1 / n + 1 / unrated
+        return cls(y, f, members, float(shared / n), float(spread * inverse_counts))
 
     @property
     def items(self) -> int:
@@ -327,9 +322,9 @@ class _Stratum:
         rated = ~np.isnan(self.y)
         if rated.all():
             return float(self.y.mean())
-        return float(
-            (self.y - weight * self.f)[rated].mean() + weight * self.f[~rated].mean()
-        )
+        residuals = (self.y - weight * self.f)[rated]
+        prediction = weight * self.f[~rated].mean()
+        return float(residuals.mean() + prediction)
 
     def deviations(self, weight: float, groups: int) -> Floats:
         """Contribution of each of all `groups` to the error of the mean; 0 of those in other
@@ -338,14 +333,11 @@ class _Stratum:
         rated = ~np.isnan(self.y)
         if rated.all():
             return _centred(self.y, rated, self.members, groups) / len(self.y)
-        rating_deviations = (
-            _centred(self.y - weight * self.f, rated, self.members, groups)
-            / rated.sum()
-        )
-        return np.asarray(
-            rating_deviations
-            + weight * _centred(self.f, ~rated, self.members, groups) / (~rated).sum()
-        )
+        residuals = _centred(self.y - weight * self.f, rated, self.members, groups)
+        rating_deviations = residuals / rated.sum()
+        scores = _centred(self.f, ~rated, self.members, groups)
+        score_deviations = weight * scores / (~rated).sum()
+        return np.asarray(rating_deviations + score_deviations)
 
 
 def _centred(

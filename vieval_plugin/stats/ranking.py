@@ -66,14 +66,8 @@ def resampled_means(scores: ArrayLike, counts: Ints) -> Floats:
     is_scored = ~np.isnan(table)
     sums = counts @ np.where(is_scored, table, 0.0).T
     numbers = counts @ is_scored.T
-    return np.asarray(
-        np.divide(
-            sums,
-            numbers,
-            out=np.full(sums.shape, np.nan),
-            where=numbers > 0,
-        )
-    )
+    means = np.full(sums.shape, np.nan)
+    return np.asarray(np.divide(sums, numbers, out=means, where=numbers > 0))
 
 
 def resampled_rankings(
@@ -102,8 +96,9 @@ def resampled_rankings(
     sign = np.sign(reference_ranks[model_a] - reference_ranks[model_b])
     centred_ranks = resampled_ranks - (resampled.shape[1] + 1) / 2
     centred_reference = reference_ranks - (resampled.shape[1] + 1) / 2
+    distances = np.abs(resampled_ranks - reference_ranks).sum(axis=1)
     statistics = (
-        np.abs(resampled_ranks - reference_ranks).sum(axis=1),
+        distances,
         _cosines(centred_ranks, centred_reference),
         _cosines(signs, sign),
     )
@@ -116,14 +111,10 @@ def resampled_rankings(
 def _cosines(rows: Floats, reference: Floats) -> Floats:
     """The cosine of each row's angle with a reference; NaN where one is 0."""
     squares = (rows**2).sum(axis=1) * (reference**2).sum()
-    return np.asarray(
-        np.divide(
-            rows @ reference,
-            np.sqrt(squares),
-            out=np.full(len(rows), np.nan),
-            where=squares > 0,
-        )
-    )
+    norms = np.sqrt(squares)
+    cosines = np.full(len(rows), np.nan)
+    np.divide(rows @ reference, norms, out=cosines, where=squares > 0)
+    return cosines
 
 
 def holm(p_values: ArrayLike) -> Floats:
@@ -144,10 +135,11 @@ def holm(p_values: ArrayLike) -> Floats:
     """
     p = np.asarray(p_values, dtype=float)
     adjusted = np.full(p.shape, np.nan)
-    order = np.argsort(p, kind="stable")[: int((~np.isnan(p)).sum())]  # NaN sorts last
-    adjusted[order] = np.minimum(
-        1.0, np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1))
-    )
+    tests = int((~np.isnan(p)).sum())
+    order = np.argsort(p, kind="stable")[:tests]  # NaN sorts last
+    factors = np.arange(len(order), 0, -1)
+    products = np.maximum.accumulate(p[order] * factors)
+    adjusted[order] = np.minimum(1.0, products)
     return adjusted
 
 

@@ -54,18 +54,15 @@ def order_values(judged: ArrayLike, labels: OrderLabels) -> Floats:
     is_labelled = counts >= 2
     if is_labelled.sum() < 2:
         return np.asarray(base)
-    rated = np.bincount(labels.generators, labels.ratings, len(means)) / np.maximum(
-        counts, 1
-    )
+    rating_sums = np.bincount(labels.generators, labels.ratings, len(means))
+    rated = rating_sums / np.maximum(counts, 1)
     errors = _squared_errors(labels, rated, counts)
     errors[~is_labelled] = errors[is_labelled].mean()
     base = base - base[is_labelled].mean()
-    gaps = np.where(
-        is_labelled,
-        rated - rated[is_labelled].mean() - base,
-        0.0,
-    )
-    spread = max((gaps @ gaps - errors[is_labelled].sum()) / is_labelled.sum(), 0.0)
+    labelled_gaps = rated - rated[is_labelled].mean() - base
+    gaps = np.where(is_labelled, labelled_gaps, 0.0)
+    excess = gaps @ gaps - errors[is_labelled].sum()
+    spread = max(excess / is_labelled.sum(), 0.0)
     weights = spread / (spread + errors) if spread > 0 else np.zeros(len(means))
     return np.asarray(base + weights * gaps)
 
@@ -82,15 +79,15 @@ def _slope(labels: OrderLabels) -> float:
     squares = float(scores @ scores)
     slope = float(scores @ ratings) / squares if squares > 0 else 0.0
     residuals = ratings - slope * scores
-    degrees = len(residuals) - int((counts > 1).sum()) - 1
+    shared_prompts = int((counts > 1).sum())
+    degrees = len(residuals) - shared_prompts - 1
     error = float(residuals @ residuals) / max(degrees, 1)
     if not (squares > 0 and error > 0):  # so few labels say nothing of a slope
         return PRIOR_SLOPE
     variance = error / squares
     weight = PRIOR_SPREAD**2 / (PRIOR_SPREAD**2 + variance)
-    return float(
-        np.clip(weight * slope + (1 - weight) * PRIOR_SLOPE, 0, STEEPEST_SLOPE)
-    )
+    shrunk_slope = weight * slope + (1 - weight) * PRIOR_SLOPE
+    return float(np.clip(shrunk_slope, 0, STEEPEST_SLOPE))
 
 
 def _squared_errors(labels: OrderLabels, rated: Floats, counts: Ints) -> Floats:
@@ -107,7 +104,8 @@ def _squared_errors(labels: OrderLabels, rated: Floats, counts: Ints) -> Floats:
         residuals**2,
         len(counts),
     )
-    return np.asarray(squares / np.maximum(counts - 1, 1) / np.maximum(counts, 1))
+    degrees = np.maximum(counts - 1, 1)
+    return np.asarray(squares / degrees / np.maximum(counts, 1))
 
 
 def _within_prompts(values: Floats, prompts: Ints) -> Floats:

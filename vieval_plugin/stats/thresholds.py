@@ -67,12 +67,10 @@ def vote_of_scores(
     first_scores, second_scores = paired_vectors(first, second)
     distance, middle = _distance_and_mean(first_scores, second_scores)
     tied = np.where(middle >= good, BOTH_GOOD, BOTH_BAD)
-    votes = np.where(
-        distance <= tie, tied, np.where(first_scores > second_scores, FIRST, SECOND)
-    )
-    return np.where(
-        np.isnan(first_scores) | np.isnan(second_scores), NONE, votes
-    ).astype(np.int64)
+    winner = np.where(first_scores > second_scores, FIRST, SECOND)
+    votes = np.where(distance <= tie, tied, winner)
+    is_unscored = np.isnan(first_scores) | np.isnan(second_scores)
+    return np.where(is_unscored, NONE, votes).astype(np.int64)
 
 
 def best_thresholds(
@@ -111,21 +109,10 @@ def best_thresholds(
         shapes = f"{human_votes.shape} and {first_scores.shape}"
         raise ValueError(f"each contest must have one human vote, got shapes {shapes}")
     distance, middle = _distance_and_mean(first_scores, second_scores)
-    won = np.sort(
-        distance[
-            (distance > 0)
-            & (human_votes == np.where(first_scores > second_scores, FIRST, SECOND))
-        ]
-    )
-    ties = (
-        (BOTH_GOOD, BOTH_BAD, TIE) if scheme == "three_way" else (BOTH_GOOD, BOTH_BAD)
-    )
-    tied = np.flatnonzero(
-        np.isin(human_votes, ties) & np.isfinite(distance) & np.isfinite(middle)
-    )
+    won = _won_distances(distance, human_votes, first_scores > second_scores)
+    tied = _tied_contests(human_votes, scheme, distance, middle)
     if scheme == "decisive" or len(tied) == 0:
         return Thresholds(0.0, -math.inf)
-    tied = tied[np.argsort(distance[tied], kind="stable")]
     distance = distance[tied]
     middle = middle[tied]
     good = human_votes[tied] == BOTH_GOOD
@@ -135,9 +122,8 @@ def best_thresholds(
     tie_candidates = np.unique(np.append(distance, 0.0))
     nearest = np.searchsorted(distance, tie_candidates, side="right")
     # argmax takes the first, which is the smallest
-    best = int(
-        np.argmax(gained[nearest] - np.searchsorted(won, tie_candidates, side="right"))
-    )
+    tied_wins = np.searchsorted(won, tie_candidates, side="right")
+    best = int(np.argmax(gained[nearest] - tied_wins))
     n = nearest[best]
     lowest_good = -math.inf
     if separates_ties:
@@ -223,14 +209,34 @@ def fold_of(
     return np.asarray(fold_of_group[index], dtype=np.int64)
 
 
+def _tied_contests(
+    human_votes: Ints, scheme: VoteScheme, distance: Floats, middle: Floats
+) -> Ints:
+    """Indices of the contests with finite scores that people tie, the nearest scores first."""
+    ties = (
+        (BOTH_GOOD, BOTH_BAD, TIE) if scheme == "three_way" else (BOTH_GOOD, BOTH_BAD)
+    )
+    is_finite = np.isfinite(distance) & np.isfinite(middle)
+    tied = np.flatnonzero(np.isin(human_votes, ties) & is_finite)
+    return tied[np.argsort(distance[tied], kind="stable")]
+
+
+def _won_distances(
+    distance: Floats, human_votes: Ints, is_first_higher: Bools
+) -> Floats:
+    """Sorted distances of the contests in which people prefer the higher score."""
+    winner = np.where(is_first_higher, FIRST, SECOND)
+    is_won = (distance > 0) & (human_votes == winner)
+    return np.sort(distance[is_won])
+
+
 def _distance_and_mean(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     """Computed in one place, so that thresholds taken from them fit to the last bit; equal
     infinities are 0 apart.
     """
     with np.errstate(invalid="ignore"):
-        return np.where(first == second, 0.0, np.abs(first - second)), (
-            first + second
-        ) / 2
+        distance = np.where(first == second, 0.0, np.abs(first - second))
+        return distance, (first + second) / 2
 
 
 def _levels(middle: Floats, good: Bools) -> tuple[Floats, Ints]:
@@ -264,8 +270,9 @@ def _best_good(middle: Floats, good: Bools) -> float:
         return -math.inf
     levels, suiting = _levels(middle, good)
     # of those before `suiting` a good contest is right, of the others a bad one
-    goods, bads = (
-        np.bincount(suiting[kind], minlength=len(levels) + 1) for kind in (good, ~good)
-    )
-    right = (goods.sum() - np.cumsum(goods)) + np.cumsum(bads)
-    return float(levels[int(np.argmax(right[: len(levels)]))])
+    goods = np.bincount(suiting[good], minlength=len(levels) + 1)
+    bads = np.bincount(suiting[~good], minlength=len(levels) + 1)
+    right_goods = goods.sum() - np.cumsum(goods)
+    right = right_goods + np.cumsum(bads)
+    best = int(np.argmax(right[: len(levels)]))
+    return float(levels[best])

@@ -157,26 +157,18 @@ def share(
     3
     """
     sums, counts = group_sums(points, groups)
-    weights = _weights(
-        len(sums), resamples, (seed,) if isinstance(seed, int) else tuple(seed)
-    )
+    seeds = (seed,) if isinstance(seed, int) else tuple(seed)
+    weights = _weights(len(sums), resamples, seeds)
     # by einsum and not `@`, whose threads spend many times the work's own CPU seconds on waiting
     # for each other
-    totals, numbers = (
-        np.einsum("dg,g->d", weights, column) for column in (sums, counts)
-    )
+    totals = np.einsum("dg,g->d", weights, sums)
+    numbers = np.einsum("dg,g->d", weights, counts)
     with np.errstate(invalid="ignore"):
         shares = totals / numbers
     low, high = interval(shares)
     value = mean(points)
-    return Estimate(
-        value,
-        low,
-        high,
-        shares,
-        int(counts.sum()),
-        (reason or "no contest counts",) if math.isnan(value) else (),
-    )
+    reasons = (reason or "no contest counts",) if math.isnan(value) else ()
+    return Estimate(value, low, high, shares, int(counts.sum()), reasons)
 
 
 def two_judges(
@@ -219,12 +211,16 @@ def two_judges(
             groups,
         )
 
+    common_right = np.where(alike, right[0], np.nan)
+    first_right = np.where(alike, np.nan, right[0])
+    second_right = np.where(alike, np.nan, right[1])
+    is_tie = np.isin(people, (TIE, BOTH_GOOD, BOTH_BAD))
     return TwoJudges(
         alike=shared(alike),
-        right_where_alike=shared(np.where(alike, right[0], np.nan)),
-        first_elsewhere=shared(np.where(alike, np.nan, right[0])),
-        second_elsewhere=shared(np.where(alike, np.nan, right[1])),
-        rated_equal=int(np.isin(people, (TIE, BOTH_GOOD, BOTH_BAD)).sum()),
+        right_where_alike=shared(common_right),
+        first_elsewhere=shared(first_right),
+        second_elsewhere=shared(second_right),
+        rated_equal=int(is_tie.sum()),
     )
 
 
@@ -271,9 +267,9 @@ def group_points(
     (['a', 'b'], array([1., 0.]))
     """
     sums, counts = group_sums(points, groups)
-    return factorize(groups)[0], np.where(
-        counts > 0, (sums == counts).astype(float), np.nan
-    )
+    names, _ = factorize(groups)
+    all_right = (sums == counts).astype(float)
+    return names, np.where(counts > 0, all_right, np.nan)
 
 
 def annotator_points(
@@ -318,14 +314,10 @@ def ceiling_points(annotations: ArrayLike, scheme: VoteScheme = "four_way") -> F
     0.667
     """
     table = codes(annotations)
-    pairs = [
-        np.where(
-            annotator_a_votes == NONE,
-            np.nan,
-            _points(annotator_a_votes, annotator_b_votes, scheme),
-        )
-        for annotator_a_votes, annotator_b_votes in permutations(table, 2)
-    ]
+    pairs = []
+    for annotator_a_votes, annotator_b_votes in permutations(table, 2):
+        right = _points(annotator_a_votes, annotator_b_votes, scheme)
+        pairs.append(np.where(annotator_a_votes == NONE, np.nan, right))
     return np.array(pairs).reshape(-1, table.shape[1])
 
 
@@ -354,9 +346,8 @@ def best_constant(human: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
         np.isin(human_votes, list(right_for)).astype(float)
         for right_for in ANSWERS[scheme].values()
     ]
-    return np.where(
-        counts, max(constants, key=lambda right: mean(right[counts])), np.nan
-    )
+    best = max(constants, key=lambda right: mean(right[counts]))
+    return np.where(counts, best, np.nan)
 
 
 def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:
@@ -370,9 +361,8 @@ def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:
         )
     right = merged_ties(judge_votes, scheme) == merged_ties(human_votes, scheme)
     if scheme == "paper":
-        right |= (judge_votes == TIE) & np.isin(
-            human_votes, list(ANSWERS[scheme]["tie"])
-        )
+        is_human_tie = np.isin(human_votes, list(ANSWERS[scheme]["tie"]))
+        right |= (judge_votes == TIE) & is_human_tie
     return np.where(
         is_vote_in_scheme(human_votes, scheme),
         right.astype(float),
