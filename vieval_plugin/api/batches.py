@@ -68,11 +68,8 @@ class JudgeBatches:
     ) -> None:
         self._judge = Judge(name, **options)
         prepared = self._judge.prepared
-        self._scores = schema_of(
-            prepared,
-            self._judge.options.judges.options_of(prepared.spec),
-            False,
-        ).scores
+        judge_options = self._judge.options.judges.options_of(prepared.spec)
+        self._scores = schema_of(prepared, judge_options, False).scores
         if not self._scores:
             raise VievalError(
                 f"{name} compares images, but each row of a batch has only one image; "
@@ -103,16 +100,9 @@ class JudgeBatches:
             {name: _plain(batch[name][number]) for name in batch}
             for number in range(length)
         ]
-        fields = fields_of(
-            InputTable(
-                "the batch",
-                tuple(batch),
-                lambda _: enumerate(cells),
-                Path(),
-                (),
-            ),
-            self._columns,
-        )
+        names = tuple(batch)
+        table = InputTable("the batch", names, lambda _: enumerate(cells), Path(), ())
+        fields = fields_of(table, self._columns)
         rows = [
             self._sample(cells_of_row, number, fields)
             for number, cells_of_row in enumerate(cells)
@@ -151,9 +141,8 @@ class JudgeBatches:
     def _added(self, verdicts: Sequence[Verdict]) -> dict[str, Any]:
         columns: dict[str, Any] = {}
         for name in self._scores:
-            columns[name] = np.array(
-                [verdict.scores.get(name, math.nan) for verdict in verdicts], float
-            )
+            scores = [verdict.scores.get(name, math.nan) for verdict in verdicts]
+            columns[name] = np.array(scores, float)
         columns["status"] = [str(verdict.status) for verdict in verdicts]
         columns["reason"] = [" ".join(verdict.reason.split()) for verdict in verdicts]
         columns["rationale"] = [verdict.rationale for verdict in verdicts]

@@ -143,20 +143,15 @@ class Conclusion:
             raise VievalError(
                 f"cannot write a page, because no generators were compared: {self.answer}"
             )
-        write_page(
-            self.report,
-            Path(path),
-            self.options.statistics.options(),
-            self.build.gate,
-        )
+        statistics = self.options.statistics.options()
+        write_page(self.report, Path(path), statistics, self.build.gate)
 
     def write_build_files(self, **files: AnyPath) -> None:
         """Write what a build reads to `summary` (Markdown), `junit` (XML) and `json`, and to the
         summary of a step on GitHub.
         """
-        write_build_files(
-            self.build, {name: Path(file) for name, file in files.items()}
-        )
+        paths = {name: Path(file) for name, file in files.items()}
+        write_build_files(self.build, paths)
 
     def _repr_html_(self) -> str:
         """The answers with their tables, without scripts; whatever others wrote is shown as text."""
@@ -337,8 +332,9 @@ def results_given(
     records = list(chain.from_iterable(map(_records_of, inputs)))
     results = results_of(records)
     if len(results.records) < len(records):
+        sample_count = len(results.records)
         raise VievalError(
-            f"{len(records)} verdicts cover {len(results.records)} samples; pass one "
+            f"{len(records)} verdicts cover {sample_count} samples; pass one "
             "verdict per judge and sample, and number the images of a prompt with `draw`"
         )
     return results
@@ -394,8 +390,9 @@ def _conclusion(
     """The conclusion of a comparison or a report."""
     is_fine = not results.unreadable and not (comparison and comparison.failed)
     outcome = ExitCode.FINE if is_fine else ExitCode.ERROR
+    build = BuildResult(outcome, report.answers, tables=tables_of(report))
     return Conclusion(
-        build=BuildResult(outcome, report.answers, tables=tables_of(report)),
+        build=build,
         lines=tuple(sentences),
         options=options,
         report=report,

@@ -98,7 +98,8 @@ def is_one_image(value: Any) -> bool:
     ):
         return True
     shape = getattr(value, "shape", None)
-    return isinstance(shape, tuple) and len(shape) in (_BATCH_AXES - 2, _BATCH_AXES - 1)
+    image_axes = (_BATCH_AXES - 2, _BATCH_AXES - 1)
+    return isinstance(shape, tuple) and len(shape) in image_axes
 
 
 def _require_there(value: Any) -> None:
@@ -249,12 +250,13 @@ def zip_equal(sequences: Mapping[str, Any]) -> list[list[Any]]:
         if any(value is _END for value in row):
             counts = []
             for (name, values), value in zip(sequences.items(), row, strict=True):
-                counts.append(
-                    _count(name, values, len(rows) if value is _END else None)
-                )
+                count = len(rows) if value is _END else None
+                counts.append(_count(name, values, count))
+            names = " and ".join(sequences)
+            lengths = " and ".join(counts)
             raise VievalError(
-                f"{' and '.join(sequences)} must have the same length, got "
-                f"{' and '.join(counts)}; or pass one string for all prompts"
+                f"{names} must have the same length, got {lengths}; or pass one string for "
+                "all prompts"
             )
         rows.append(row)
     return [list(column) for column in zip(*rows, strict=True)] or [

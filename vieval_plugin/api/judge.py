@@ -219,14 +219,10 @@ class Judge:
         self, samples: Iterable[Any], *, kind: str | None = None
     ) -> Verdicts:
         """`judge(samples)` for a running event loop."""
-        return await self._awaited(
-            await asyncio.to_thread(
-                conversion.samples,
-                samples,
-                kind,
-                self._format,
-            )
+        converted = await asyncio.to_thread(
+            conversion.samples, samples, kind, self._format
         )
+        return await self._awaited(converted)
 
     @overload
     def score(self, images: GivenImage, prompts: str, *, aspect: str = "") -> float: ...  # type: ignore[overload-overlap]
@@ -343,18 +339,14 @@ class Judge:
 
     def _contests(self, a: Any, b: Any, prompts: Any) -> list[Contest]:
         self._require_prompted()
-        [first, second], texts = conversion.columns(
-            {"images a": a, "images b": b},
-            prompts,
-            self._format,
-        )
+        images = {"images a": a, "images b": b}
+        [first, second], texts = conversion.columns(images, prompts, self._format)
         contests = []
         for number, prompt in enumerate(texts):
             sample_a = _sample("a", number, first[number], prompt)
             sample_b = _sample("b", number, second[number], prompt)
-            contests.append(
-                Contest(SampleId(OWN, _TIG, "", str(number)), (sample_a, sample_b))
-            )
+            contest_id = SampleId(OWN, _TIG, "", str(number))
+            contests.append(Contest(contest_id, (sample_a, sample_b)))
         return contests
 
     def _require_prompted(self) -> None:
@@ -427,11 +419,8 @@ class Judge:
 
 
 def _sample(image_model: str, number: int, image: Image, prompt: str) -> Sample:
-    return Sample(
-        SampleId(OWN, _TIG, image_model, str(number)),
-        {"output": image},
-        {"prompt": prompt},
-    )
+    sample_id = SampleId(OWN, _TIG, image_model, str(number))
+    return Sample(sample_id, {"output": image}, {"prompt": prompt})
 
 
 def judge_options(

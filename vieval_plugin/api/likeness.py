@@ -45,11 +45,9 @@ def add_likeness(report: Report, records: Iterable[Record], options: Config) -> 
         return report
     table = likeness_table(pairs, options.statistics.options())
     furthest = sorted(pairs, key=lambda pair: pair.values["ssim"])[:_MOST_PAIRS]
-    return replace(
-        report,
-        likeness=Likeness(table, tuple(map(_with_difference, furthest))),
-        further=(*report.further, table),
-    )
+    differences = tuple(map(_with_difference, furthest))
+    likeness = Likeness(table, differences)
+    return replace(report, likeness=likeness, further=(*report.further, table))
 
 
 def _differs(sample: Sample) -> bool:
@@ -69,29 +67,23 @@ def _pair(sample: Sample) -> ReferencePair:
     name = sample.id.image_model or YOUR_IMAGES
     if len(values) < len(LIKENESS):
         values = {}
-    return ReferencePair(
-        sample.group or sample.id.uid,
-        name,
-        values,
-        {REFERENCE: reference, name: output},
-    )
+    prompt = sample.group or sample.id.uid
+    images = {REFERENCE: reference, name: output}
+    return ReferencePair(prompt, name, values, images)
 
 
 def _with_difference(pair: ReferencePair) -> ReferencePair:
     """A pair with the picture of its difference."""
     reference, output = map(decode, pair.images.values())
-    return replace(
-        pair,
-        images={
-            **pair.images,
-            **{f"difference ×{_BRIGHTER}": _difference(output, reference)},
-        },
-    )
+    difference = _difference(output, reference)
+    images = {**pair.images, f"difference ×{_BRIGHTER}": difference}
+    return replace(pair, images=images)
 
 
 def _difference(picture: PIL.Image.Image, reference: PIL.Image.Image) -> Image:
     """The difference of two pictures, black where they are equal."""
     resized = reference.resize(picture.size, PIL.Image.Resampling.LANCZOS)
     difference = PIL.ImageChops.difference(picture, resized)
-    brighter = difference.point([min(255, _BRIGHTER * n) for n in range(256)] * 3)
+    levels = [min(255, _BRIGHTER * n) for n in range(256)]
+    brighter = difference.point(levels * 3)
     return png_image(np.asarray(brighter))

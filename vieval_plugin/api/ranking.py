@@ -218,10 +218,10 @@ def _request(
     """The request of a call of `rank` or `gate`."""
     inputs = flattened(inputs)
     names = {field.name for field in fields(RankingRequest)}
-    own = {name: arguments.pop(name) for name in names & arguments.keys()}
-    field_names = sorted(
-        (names - _OWN) | {"draw", "seed"} | Backbone.model_fields.keys()
-    )
+    own_names = names & arguments.keys()
+    own = {name: arguments.pop(name) for name in own_names}
+    backbone_fields = Backbone.model_fields.keys()
+    field_names = sorted((names - _OWN) | {"draw", "seed"} | backbone_fields)
     unknown = sorted(arguments.keys() - field_names)
     if unknown:
         hint = did_you_mean(unknown[0], field_names)
@@ -245,11 +245,12 @@ def request_of_flags(flags: Mapping[str, Any], **fields_set: Any) -> RankingRequ
     """
     names = {field.name for field in fields(RankingRequest)} & flags.keys()
     values = {name: flags[name] for name in names}
+    judging_flags = [name for name in JUDGING if flags[name]]
     return RankingRequest(
         **values,
         **fields_set,
         control=not flags["no_control"],
-        flags=[name for name in JUDGING if flags[name]],
+        flags=judging_flags,
         bar=True,
     )
 
@@ -258,9 +259,8 @@ def _require_own_out(request: RankingRequest, judging: Request) -> None:
     """Raise VievalError if the file for verdicts has those of other judges."""
     if request.out and not request.plan:
         sources = judging.sources(_first_label(request))
-        require_same_judges(
-            Path(request.out), {run_hash(source): source for source in sources}
-        )
+        by_hash = {run_hash(source): source for source in sources}
+        require_same_judges(Path(request.out), by_hash)
 
 
 def _first_label(request: RankingRequest) -> str:
@@ -384,11 +384,10 @@ def prepare_ranking(request: RankingRequest) -> PreparedRanking:
     if request.margin is not None:
         require_consistent([*([] if judging else results.records), *earlier])
         if judging:
+            records = [*results.records, *earlier]
+            is_contest = judging.judges[0].spec.rates == "contest"
             too_few = require_decidable(
-                [*results.records, *earlier],
-                request.judges,
-                request.margin,
-                judging.judges[0].spec.rates == "contest",
+                records, request.judges, request.margin, is_contest
             )
     return PreparedRanking(request, judging, results, baseline, ratings, too_few)
 
@@ -456,11 +455,9 @@ def conclude(prepared: PreparedRanking) -> Conclusion:
 
 def _early(request: RankingRequest, outcome: ExitCode, answer: Answer) -> Conclusion:
     """The conclusion of a gate that compares nothing."""
-    return Conclusion(
-        build=BuildResult(outcome, [answer]),
-        lines=_with_verdict(answer.lines, outcome),
-        options=request.options,
-    )
+    build = BuildResult(outcome, [answer])
+    printed_lines = _with_verdict(answer.lines, outcome)
+    return Conclusion(build=build, lines=printed_lines, options=request.options)
 
 
 def _with_verdict(sentences: Sequence[str], outcome: ExitCode) -> tuple[str, ...]:
@@ -625,7 +622,8 @@ def _conclusion(
     statistics = request.options.statistics.options()
     answers = report.answers
     findings = dict[str, Any]()
-    outcome = ExitCode(not any(_is_ranked(section) for section in report.sections))
+    is_ranked = any(_is_ranked(section) for section in report.sections)
+    outcome = ExitCode(not is_ranked)
     if gate:
         answers = [_decision(request, report, gate)]
         outcome = gate.exit_code
@@ -633,24 +631,17 @@ def _conclusion(
         findings["margin"] = request.margin
     if results.unreadable or (failed and not gate):
         outcome = ExitCode.ERROR
+    gate_answer = answers[0] if gate else None
     sentences = tuple(
-        lines(
-            report,
-            statistics,
-            answers[0] if gate else None,
-            "see them with --tables FOLDER",
-        )
+        lines(report, statistics, gate_answer, "see them with --tables FOLDER")
     )
+    build = BuildResult(
+        outcome, answers, gate, results.records, tables_of(report), findings
+    )
+    printed_lines = _with_verdict(sentences, outcome) if gate else sentences
     return Conclusion(
-        build=BuildResult(
-            outcome,
-            answers,
-            gate,
-            results.records,
-            tables_of(report),
-            findings,
-        ),
-        lines=_with_verdict(sentences, outcome) if gate else sentences,
+        build=build,
+        lines=printed_lines,
         options=request.options,
         report=report,
         unreadable=results.unreadable,
@@ -682,13 +673,9 @@ def _decided(
 ) -> Gate:
     """The gate, with its positive control and its history."""
     request = prepared.request
-    gate = gate_of(
-        report,
-        margin,
-        request.options.statistics.options(),
-        limits,
-        "the same command" if prepared.judging else _again(request),
-    )
+    statistics = request.options.statistics.options()
+    command = "the same command" if prepared.judging else _again(request)
+    gate = gate_of(report, margin, statistics, limits, command)
     is_passed = gate.evidence and gate.decision == "not_worse"
     if is_passed and request.control and not request.human:
         gate = _controlled(prepared, margin, gate, results)
@@ -725,27 +712,18 @@ def _controlled(
     else:
         return require_no_control(gate, margin)
     if judge.spec.rates == "contest":
-        prompts = contest_prompts(
-            [record.sample for record in results.records if record.sample],
-            gate.challenger,
-        )
+        samples = [record.sample for record in results.records if record.sample]
+        prompts = contest_prompts(samples, gate.challenger)
     else:
+        reference = gate.evidence[0].reference
         prompts = control_prompts(
-            results.records,
-            gate.aspect,
-            gate.challenger,
-            gate.evidence[0].reference,
-            margin,
+            results.records, gate.aspect, gate.challenger, reference, margin
         )
+    aspect = gate.aspect
+    ways = spoilings(aspect, judge)
+    models = (judge, current, backbone, progress)
     control = loop.run(
-        control_results(
-            prompts,
-            spoilings(gate.aspect, judge),
-            gate.aspect,
-            margin,
-            (judge, current, backbone, progress),
-            request.bar,
-        )
+        control_results(prompts, ways, aspect, margin, models, request.bar)
     )
     request.tell(progress)
     return apply_control(gate, control, margin, len(prompts))
@@ -763,19 +741,14 @@ def _add_history(path: Path, gate: Gate, results: Results) -> Gate:
     [evidence] = gate.evidence
     if gate.unreadable or not evidence.scored.n:
         return gate
+    scored = evidence.scored
     night = night_of(
-        results.records,
-        gate.challenger,
-        evidence.reference,
-        evidence.scored.value,
-        evidence.scored.n,
+        results.records, gate.challenger, evidence.reference, scored.value, scored.n
     )
     nights = add_night(path, night)
-    return add_history(
-        gate,
-        [night.date for night in nights],
-        [night.difference for night in nights],
-    )
+    dates = [night.date for night in nights]
+    differences = [night.difference for night in nights]
+    return add_history(gate, dates, differences)
 
 
 def _hold_images(inputs: Sequence[Path]) -> bool:
@@ -844,9 +817,11 @@ def _best_of(request: RankingRequest, results: Results) -> Conclusion:
     """The best image of each prompt and generator, as a table."""
     table = best_of_table(results.records)
     rows = text_table([table.header, *table.rows])
+    build = BuildResult(ExitCode(bool(results.unreadable)), tables=[table])
+    notes = (f"note: {line}" for line in results.notes)
     return Conclusion(
-        build=BuildResult(ExitCode(bool(results.unreadable)), tables=[table]),
-        lines=(*rows, *(f"note: {line}" for line in results.notes)),
+        build=build,
+        lines=(*rows, *notes),
         options=request.options,
         unreadable=results.unreadable,
     )

@@ -121,9 +121,8 @@ class Verdicts(Sequence[Verdict]):
         aspect = aspect or main_aspect(self.aspects)
         if aspect not in self.aspects:
             raise unknown_aspect_error(aspect, self.aspects)
-        return np.array(
-            [verdict.scores.get(aspect, math.nan) for verdict in self], dtype=float
-        )
+        scores = [verdict.scores.get(aspect, math.nan) for verdict in self]
+        return np.array(scores, dtype=float)
 
     def preferences(self, aspect: str = "") -> NDArray[np.float64]:
         """Preference for the first candidate of contests of two, in [-1, 1], shape

@@ -352,10 +352,10 @@ def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
         for image in images_of(sample)
         if not is_there(image)
     ]:
+        first = name_of(lost_images[0])
         raise VievalError(
-            f"{len(lost_images)} images are missing (first: "
-            f"{name_of(lost_images[0])}); restore them (vieval anchor make "
-            "--copy-images keeps copies)"
+            f"{len(lost_images)} images are missing (first: {first}); restore them "
+            "(vieval anchor make --copy-images keeps copies)"
         )
     for record, sample in zip(records, samples, strict=True):
         require_as_judged(record, sample)
@@ -495,15 +495,15 @@ def judge_today(
         **({JUDGE: backbone} if backbone else {}),
     }
     for name, today in current_backbones.items():
-        backbones[name] = backbones.get(name, today).model_copy(
-            update={
-                "api_key_env": today.api_key_env,
-                **today.model_dump(exclude_unset=True),
-            }
-        )
+        changes = {
+            "api_key_env": today.api_key_env,
+            **today.model_dump(exclude_unset=True),
+        }
+        backbones[name] = backbones.get(name, today).model_copy(update=changes)
+    store = in_force.store if stored else config.StoreOptions(use=False)
     current = recorded.model_copy(
         update={
-            "store": in_force.store if stored else config.StoreOptions(use=False),
+            "store": store,
             "calibration": in_force.calibration,
             "backbones": backbones,
         }

@@ -190,12 +190,15 @@ def _effects(
         after = [verdict for verdict in verdicts if verdict is not None]
         theirs = [groups[number] for number in rows]
         for aspect in aspects:
+            expected = change.expects(aspect)
+            unchanged_scores = scores[aspect][rows]
+            changed_scores = aspect_scores(after, aspect)
             row = effect(
                 change.name,
                 aspect,
-                change.expects(aspect),
-                scores[aspect][rows],
-                aspect_scores(after, aspect),
+                expected,
+                unchanged_scores,
+                changed_scores,
                 theirs,
                 statistics,
                 seed,

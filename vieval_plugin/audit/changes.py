@@ -129,7 +129,8 @@ def praised(picture: Picture) -> Image:
     """An image with praise of itself written across its lower edge, white on black."""
     lines = "\n".join(PRAISE)
     probe = PIL.ImageDraw.Draw(PIL.Image.new("RGB", (1, 1)))
-    x0, y0, x1, y1 = probe.multiline_textbbox((0, 0), lines, font=_font(100))
+    probe_font = _font(100)
+    x0, y0, x1, y1 = probe.multiline_textbbox((0, 0), lines, font=probe_font)
     width, height = picture.size
     width_scale = _TEXT_WIDTH * width / (x1 - x0)
     size = 100 * min(width_scale, _TEXT_HEIGHT * height / (y1 - y0))

@@ -96,18 +96,9 @@ def _contests(judged: Sequence[Judged]) -> list[Judged]:
         for first, rival in combinations(samples, 2):
             are_rivals = first.id.image_model != rival.id.image_model
             if are_rivals and (second := _share_conditions(first, rival)):
-                contests.append(
-                    Contest(
-                        SampleId(
-                            benchmark,
-                            part,
-                            "",
-                            f"{uid}#{first.id.image_model}-{second.id.image_model}",
-                        ),
-                        (first, second),
-                        group=first.group,
-                    )
-                )
+                models = f"{first.id.image_model}-{second.id.image_model}"
+                contest_id = SampleId(benchmark, part, "", f"{uid}#{models}")
+                contests.append(Contest(contest_id, (first, second), group=first.group))
     return contests
 
 

@@ -87,11 +87,12 @@ def control_prompts(
         }
         for name in (challenger, reference)
     )
-    images = {prompt: _image_of(judged) for prompt, judged in sides[challenger].items()}
-    ordered = sorted(
-        (prompt for prompt in scores if scores[prompt] > margin),
-        key=lambda prompt: -scores[prompt],
-    )
+    challenger_records = sides[challenger]
+    images = {
+        prompt: _image_of(judged) for prompt, judged in challenger_records.items()
+    }
+    suitable = (prompt for prompt in scores if scores[prompt] > margin)
+    ordered = sorted(suitable, key=lambda prompt: -scores[prompt])
     return [
         ControlPrompt(sample, challenger_scores[prompt], prompt_forms(sample))
         for prompt in ordered
@@ -229,11 +230,8 @@ async def control_results(
             ]
             has_pairs = len(read) > 1
             change = control_change(*zip(*read, strict=True)) if has_pairs else None
-            results.append(
-                ControlResult(
-                    spoiling, len(read), change, bool(change and change.high < -margin)
-                )
-            )
+            is_detected = bool(change and change.high < -margin)
+            results.append(ControlResult(spoiling, len(read), change, is_detected))
         if results[-1].seen:
             break
     return results

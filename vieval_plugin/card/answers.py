@@ -39,9 +39,8 @@ def tie_share(records: Sequence[Record], aspect: str) -> float | None:
     cells: dict[tuple[str, str], Counter[float]] = defaultdict(Counter)
     for record in records:
         if aspect in record.verdict.scores:
-            cells[record.id.part, record.id.image_model][
-                round(record.verdict.scores[aspect], 9)
-            ] += 1
+            score = round(record.verdict.scores[aspect], 9)
+            cells[record.id.part, record.id.image_model][score] += 1
     pairs = sum(math.comb(scores.total(), 2) for scores in cells.values())
     tied = sum(
         math.comb(times, 2) for scores in cells.values() for times in scores.values()
@@ -58,9 +57,8 @@ def _level_in_contest(record: Record) -> Iterator[bool]:
     )
     yield from (value == 0 for value in choice.preferences.values())
     for first, second in combinations(choice.scores, 2):
-        yield from (
-            first[aspect] == second[aspect] for aspect in first.keys() & second.keys()
-        )
+        aspects = first.keys() & second.keys()
+        yield from (first[aspect] == second[aspect] for aspect in aspects)
 
 
 def round_share(records: Iterable[Record]) -> float | None:
@@ -73,9 +71,10 @@ def round_share(records: Iterable[Record]) -> float | None:
         for step in record.verdict.trace
         for score in step.scores
     ]
-    return (
-        sum(score % _ROUND == 0 for score in scores) / len(scores) if scores else None
-    )
+    if not scores:
+        return None
+    round_count = sum(score % _ROUND == 0 for score in scores)
+    return round_count / len(scores)
 
 
 def _mean_distance(pairs: Sequence[tuple[Verdict, Verdict]]) -> float:

@@ -168,10 +168,8 @@ def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
                 if request.audited
                 else []
             )
-            yield from (
-                Job(judged, entry.prepared)
-                for judged in changed_samples(samples, entry.prepared, seed)
-            )
+            variants = changed_samples(samples, entry.prepared, seed)
+            yield from (Job(judged, entry.prepared) for judged in variants)
 
 
 def make_card(
@@ -202,13 +200,7 @@ def make_card(
     repeats = [
         _repeats(entry, request, judging, on_step) for entry in first if request.repeats
     ]
-    audits = []
-    left_out = list(plan.unprepared)
-    for entry in first if request.audited else ():
-        try:
-            audits.append(_audit(entry, request, judging, on_step))
-        except VievalError as error:
-            left_out.append(f"{entry.prepared.spec.name} was not audited: {error}")
+    audits, problems = _audits(first, request, judging, on_step)
     on_step(
         "computing numbers and comparing with published judges; this takes a "
         "minute or two"
@@ -221,15 +213,11 @@ def make_card(
             replace(run, label=request.model), request.published, request.statistics
         )
         judges.append(judge)
+        seconds = file.usage.seconds or None
         entries.append(
-            entry_of(
-                judge,
-                file.files,
-                request.folder,
-                entry.available,
-                file.usage.seconds or None,
-            )
+            entry_of(judge, file.files, request.folder, entry.available, seconds)
         )
+    left_out = [*plan.unprepared, *problems]
     return card_of(
         "vieval card",
         judges,
@@ -241,6 +229,23 @@ def make_card(
     ), judges
 
 
+def _audits(
+    entries: Sequence[PlannedEntry],
+    request: CardRequest,
+    judging: Judging,
+    on_step: Callable[[str], None],
+) -> tuple[list[CardAudit], list[str]]:
+    """Audit the judge of each entry, and list the reasons why some cannot be audited."""
+    audits = []
+    problems = []
+    for entry in entries if request.audited else ():
+        try:
+            audits.append(_audit(entry, request, judging, on_step))
+        except VievalError as error:
+            problems.append(f"{entry.prepared.spec.name} was not audited: {error}")
+    return audits, problems
+
+
 def _repeats(
     entry: PlannedEntry,
     request: CardRequest,
@@ -250,9 +255,8 @@ def _repeats(
     n = min(request.repeats, len(entry.judged))
     judge = entry.prepared.spec.name
     on_step(f"{judge}: {n} {entry.unit}, three times each, without the cache")
-    file = asyncio.run(
-        judge_repeats(entry, n, request.statistics.seed, request.folder, judging)
-    )
+    seed = request.statistics.seed
+    file = asyncio.run(judge_repeats(entry, n, seed, request.folder, judging))
     return repeats_of(
         judge,
         request.model,
@@ -285,12 +289,10 @@ def _audit(
             judging.batch if prepared.asks_a_model else None,
         )
     )
+    rows = tuple(effect.row for effect in effects)
+    answers = _answer_count(judging.progress.usage) - answered_before
     return CardAudit(
-        prepared.spec.name,
-        entry.benchmark.name,
-        len(samples),
-        tuple(effect.row for effect in effects),
-        _answer_count(judging.progress.usage) - answered_before,
+        prepared.spec.name, entry.benchmark.name, len(samples), rows, answers
     )
 
 

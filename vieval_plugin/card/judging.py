@@ -165,16 +165,16 @@ def _require_same_run(
     """Return the usage of a complete run; VievalError if its options differ."""
     try:
         document = read_json(run_file(path).read_bytes())
-        earlier = {name: run["provenance"] for name, run in document["runs"].items()}
+        run_documents = document["runs"]
+        earlier = {name: run["provenance"] for name, run in run_documents.items()}
         difference = differing(
             document["inputs"],
             earlier,
             inputs_of(source),
             runs,
         )
-        usage = sum(
-            (usage_of(run["usage"]) for run in document["runs"].values()), Usage()
-        )
+        usages = (usage_of(run["usage"]) for run in run_documents.values())
+        usage = sum(usages, Usage())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise VievalError(
             f"{path}: {run_file(path).name} is missing from the same folder or "

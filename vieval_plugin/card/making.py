@@ -105,13 +105,11 @@ def repeats_of(
         )
         for statistic, estimate in numbers
     )
+    sample_ids = {record.id for record in records}
+    times = len(records) // len(sample_ids)
+    answer_count = cost_of(records).answers
     return CardRepeats(
-        judge,
-        benchmark,
-        len(records) // len({record.id for record in records}),
-        rows,
-        cost_of(records).answers,
-        digests(files, folder),
+        judge, benchmark, times, rows, answer_count, digests(files, folder)
     )
 
 

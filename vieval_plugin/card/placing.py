@@ -62,9 +62,8 @@ class PlacedJudge:
     @property
     def published(self) -> list[Number]:
         """Numbers of the published judges, best first."""
-        numbers = [
-            number for number in self.board.numbers if number.system != self.run.label
-        ]
+        label = self.run.label
+        numbers = [number for number in self.board.numbers if number.system != label]
         return sorted(
             numbers, key=lambda n: (not n.estimate.defined, -n.estimate.value)
         )
@@ -143,9 +142,8 @@ class PlacedJudge:
     @property
     def pairs_of_judge(self) -> Leaderboard:
         """Leaderboard with only the pairs of this judge."""
-        return self.board_of(
-            filter(None, (self.pair_with(number.system) for number in self.published))
-        )
+        pairs = (self.pair_with(number.system) for number in self.published)
+        return self.board_of(filter(None, pairs))
 
     @property
     def alone(self) -> Leaderboard:

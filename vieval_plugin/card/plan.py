@@ -75,12 +75,9 @@ def planned_calls(
     """Estimate the calls for a judge's questions from their counts."""
     # stored answers are not requested again
     calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
-    return PlannedCalls(
-        name,
-        calls,
-        counts.to_ask.total() + counts.stored.total(),
-        "" if prepared.calls.isdecimal() else "at least",
-    )
+    answers = counts.to_ask.total() + counts.stored.total()
+    qualifier = "" if prepared.calls.isdecimal() else "at least"
+    return PlannedCalls(name, calls, answers, qualifier)
 
 
 @dataclass(frozen=True)
@@ -121,12 +118,9 @@ class PlannedEntry:
             for text in (target_json(j), fingerprint(j), image_stamps(j))
         ]
         rows = [SampleRow(judged, str(judged.id)) for judged in self.judged]
-        return SampleSource(
-            f"a sample of {self.benchmark.name}",
-            lambda: iter(rows),
-            fingerprint_of([], *texts),
-            total=len(rows),
-        )
+        name = f"a sample of {self.benchmark.name}"
+        digest = fingerprint_of([], *texts)
+        return SampleSource(name, lambda: iter(rows), digest, total=len(rows))
 
 
 def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
@@ -145,7 +139,8 @@ def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
     sizes = even_sizes(list(map(len, cells.values())), n, seed)
     sampled: list[Judged] = []
     for (cell, members), size in zip(cells.items(), sizes, strict=True):
-        rng = np.random.default_rng([seed, zlib.crc32("/".join(cell).encode())])
+        cell_seed = zlib.crc32("/".join(cell).encode())
+        rng = np.random.default_rng([seed, cell_seed])
         indexes = rng.permutation(len(members))[:size]
         sampled += [members[index] for index in sorted(indexes)]
     return sampled
@@ -258,9 +253,9 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
 
 
 def _missing_images_sentence(lines: Sequence[str]) -> str:
-    first = next((line for line in lines if " image" in line), lines[0]).partition(
-        "; "
-    )[0]
+    image_lines = [line for line in lines if " image" in line]
+    first_line = image_lines[0] if image_lines else lines[0]
+    first = first_line.partition("; ")[0]
     sentence = f"has ratings, but images are missing: {first}"
     if len(lines) == 1:
         return sentence
@@ -332,12 +327,9 @@ async def calls_of(
         """
         counts = QuestionCounts()
         await session.count(judged, entry.prepared, counts)
-        row = planned_calls(
-            f"{subject}, {len(judged)} {entry.unit}{text}",
-            counts,
-            entry.prepared,
-            options,
-        )
+        count = f"{len(judged)} {entry.unit}"
+        name = f"{subject}, {count}{text}"
+        row = planned_calls(name, counts, entry.prepared, options)
         if times:
             row = replace(row, calls=times * row.answers, answers=times * row.answers)
         if times > REPEATS:  # of changes not all may apply
@@ -345,21 +337,13 @@ async def calls_of(
         lines.append(row)
 
     for entry in entries:
-        await add(
-            entry,
-            entry.judged,
-            f"{entry.benchmark.name} by {entry.prepared.spec.name}",
-        )
+        subject = f"{entry.benchmark.name} by {entry.prepared.spec.name}"
+        await add(entry, entry.judged, subject)
     sessions = sum(row.calls > 0 for row in lines)
     first = first_of_each_judge(entries)
     for entry in first if repeats else ():
-        await add(
-            entry,
-            draw_sample(entry.judged, repeats, seed),
-            entry.prepared.spec.name,
-            " three times",
-            REPEATS,
-        )
+        sampled = draw_sample(entry.judged, repeats, seed)
+        await add(entry, sampled, entry.prepared.spec.name, " three times", REPEATS)
         sessions += REPEATS
     for entry in first if audited else ():
         try:
@@ -368,13 +352,8 @@ async def calls_of(
             continue
         # as they are too: these are in the store, unless it is not used or answers of before do not
         # count
-        await add(
-            entry,
-            samples,
-            entry.prepared.spec.name,
-            " changed",
-            len(changes()) + 1,
-        )
+        times = len(changes()) + 1
+        await add(entry, samples, entry.prepared.spec.name, " changed", times)
         sessions += 1
     if any(row.calls for row in lines):
         lines.append(
@@ -395,7 +374,8 @@ def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
         VievalError: there are none, or too few for a significant effect.
     """
     samples = random_judgeable_samples(entry.judged, entry.prepared, n, seed)
-    effects = len(changes()) * (len(entry.prepared.spec.aspects) or 1)
+    aspects = entry.prepared.spec.aspects
+    effects = len(changes()) * (len(aspects) or 1)
     needed = math.ceil(1 + math.log2(effects / SIGNIFICANCE_LEVEL))
     groups = len({(sample.kind, sample.group) for sample in samples})
     if groups < needed:

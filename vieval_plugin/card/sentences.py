@@ -178,7 +178,8 @@ def constant_words(judge: PlacedJudge) -> str:
 
 def _unread_words(judge: PlacedJudge, share: float) -> str:
     """Share of replies without a score, with the most common reason."""
-    most_common_status = "".join(status for status, _ in judge.unread.most_common(1))
+    most_common = judge.unread.most_common(1)
+    most_common_status = "".join(status for status, _ in most_common)
     reasons = {
         Status.REFUSAL: "of its replies are refusals",
         Status.API_ERROR: "of its calls failed",
@@ -226,14 +227,12 @@ def _place(judge: PlacedJudge, subject: str) -> str:
         for published_judge in judge.published
         if published_judge.ranks or not number.ranks
     ]
-    relations = (
-        f": {'; '.join(_relations(judge, [n.system for n in ranked]))}"
-        if ranked
-        else ""
-    )
-    value_text = (
-        f"with {statistic_words(board.measured)} {sentence_number(number.estimate)}"
-    )
+    relations = ""
+    if ranked:
+        rivals = [n.system for n in ranked]
+        relations = f": {'; '.join(_relations(judge, rivals))}"
+    value = sentence_number(number.estimate)
+    value_text = f"with {statistic_words(board.measured)} {value}"
     where = f" on {judge.title}" if subject == judge.run.label else ""
     if number.ranks is None:
         why = f" ({reason_words(number.unranked)})" if number.unranked else ""
@@ -260,17 +259,17 @@ def _relations(judge: PlacedJudge, rivals: Sequence[str]) -> list[str]:
         pair = judge.pair_with(rival)
         side = outcome(pair) if pair else None
         difference = pair.turned.result.difference if pair and side == "worse" else None
-        by = (
-            f" (by {short_decimal(difference.value)}, {p_sentence(pair.adjusted)})"
-            if pair and difference
-            else ""
-        )
+        by = ""
+        if pair and difference:
+            distance = short_decimal(difference.value)
+            by = f" (by {distance}, {p_sentence(pair.adjusted)})"
         by_outcome[side].append(f"{rival}{by}")
     texts = []
     for side, names in by_outcome.items():
         if len(names) > _MOST_NAMED + 1:  # the first of many
             names[_MOST_NAMED:] = [f"{len(names) - _MOST_NAMED} others"]
-        texts += [f"{verbs[side]} {enumeration(names)}"] if names else []
+        if names:
+            texts.append(f"{verbs[side]} {enumeration(names)}")
     return texts
 
 
@@ -285,9 +284,9 @@ def _use(judge: PlacedJudge, subject: str) -> str:
     useful = [value for value in numbers if value not in judge.useless]
     if len(by_value) < 2 or not useful:
         return ""
-    texts = [
-        f"{subject} beats {constant_words(judge)} on {_areas(useful, numbers)}.",
-    ]
+    constant = constant_words(judge)
+    areas = _areas(useful, numbers)
+    texts = [f"{subject} beats {constant} on {areas}."]
     if useless := [value for value in numbers if value in judge.useless]:
         texts.append(f"No test shows this on {_areas(useless, numbers)}.")
     unknown = [task_type(value) for value in by_value if value not in numbers]
@@ -315,9 +314,8 @@ def limits(judges: Sequence[PlacedJudge], card: Card) -> list[str]:
         estimate = judge.number.estimate
         alone = answer(judge.alone).limits if estimate.defined else ()
         lines += [f"{name}: {line}" if len(judges) > 1 else line for line in alone]
-        if not estimate.low <= estimate.value <= estimate.high and not math.isnan(
-            estimate.low
-        ):
+        contains_value = estimate.low <= estimate.value <= estimate.high
+        if not contains_value and not math.isnan(estimate.low):
             lines.append(
                 f"{name}: no interval is shown, because with so few samples it would "
                 "not contain the number itself."
@@ -375,8 +373,6 @@ def fooled_text(audit: CardAudit) -> str:
 
 def fooled_by(audit: CardAudit) -> list[str]:
     """Changes that fool a judge."""
-    return list(
-        dict.fromkeys(
-            row.change for row in audit.effects if row.finding.startswith(FLAGGED)
-        )
-    )
+    effects = audit.effects
+    flagged = (row.change for row in effects if row.finding.startswith(FLAGGED))
+    return list(dict.fromkeys(flagged))

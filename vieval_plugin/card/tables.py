@@ -108,15 +108,8 @@ def _answers_table(card: Card, judges: Sequence[PlacedJudge]) -> Table:
             for share in (entry.ties, entry.round_numbers)
         )
         repeat_cells = repeats.get((entry.judge, entry.benchmark), ("", ""))
-        rows.append(
-            (
-                entry.judge,
-                entry.title,
-                *shares,
-                short_number(judge.consistency) if judge.consistency else "",
-                *repeat_cells,
-            )
-        )
+        consistency = short_number(judge.consistency) if judge.consistency else ""
+        rows.append((entry.judge, entry.title, *shares, consistency, *repeat_cells))
     return Table(
         "answers",
         "How the judge answers",
@@ -163,16 +156,9 @@ def _cost_table(card: Card) -> Table:
             "not known" if count is None else f"{count:,.0f}"
             for count in (entry.cost.tokens, entry.seconds)
         )
-        rows.append(
-            (
-                entry.judge,
-                entry.title,
-                sample,
-                failures_of(entry.cost),
-                f"{entry.cost.answers:,}",
-                *totals,
-            )
-        )
+        failures = failures_of(entry.cost)
+        answers = f"{entry.cost.answers:,}"
+        rows.append((entry.judge, entry.title, sample, failures, answers, *totals))
     further = [
         (repeats.judge, repeats.benchmark, "repeats", repeats.calls)
         for repeats in card.repeats

@@ -168,13 +168,7 @@ def _part_rows(judge: PlacedJudge) -> list[ScaleRow]:
             for label, other in by_value[value].items()
             if label != model and other.defined
         }
-        rows.append(
-            ScaleRow(
-                task_type(value),
-                estimate,
-                "unranked" if value in judge.useless else "",
-                estimate.reason.partition(":")[0],
-                ticks,
-            )
-        )
+        kind = "unranked" if value in judge.useless else ""
+        reason = estimate.reason.partition(":")[0]
+        rows.append(ScaleRow(task_type(value), estimate, kind, reason, ticks))
     return rows

@@ -74,13 +74,12 @@ def check_submission(
         checked.append((entry, records))
         problems += lines[:MOST_PROBLEMS]
         if len(lines) > MOST_PROBLEMS:
-            problems.append(
-                f"{entry.title}: {len(lines) - MOST_PROBLEMS} more problems"
-            )
+            further_count = len(lines) - MOST_PROBLEMS
+            problems.append(f"{entry.title}: {further_count} more problems")
     if not checked and not problems:
+        benchmarks = ", ".join(descriptions())
         problems.append(
-            f"{folder}: the card covers none of the leaderboard's benchmarks "
-            f"({', '.join(descriptions())})"
+            f"{folder}: the card covers none of the leaderboard's benchmarks ({benchmarks})"
         )
     return card, checked, problems
 
@@ -129,9 +128,10 @@ def _problems(
         )
         return
     if entry.samples != len(records):
+        record_count = len(records)
         yield (
             f"{entry.title}: the card counts {entry.samples} verdicts, but its files "
-            f"hold {len(records)}"
+            f"hold {record_count}"
         )
     if problem := _options_problem(card, entry, records):
         yield problem
@@ -217,10 +217,8 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
         ),
         None,
     ):
-        yield (
-            f"{record.id}: the step {'/'.join(empty.path)} failed ({empty.status}) "
-            "without a reason"
-        )
+        path = "/".join(empty.path)
+        yield f"{record.id}: the step {path} failed ({empty.status}) without a reason"
     if not verdict.status.usable and not verdict.trace:
         yield f"{record.id}: failed ({verdict.status}) without a reason"
     if not was_asked(verdict):
@@ -254,13 +252,10 @@ def _outcome_words(
     outcome: tuple[dict[str, float], object, Status, dict[str, float]],
 ) -> str:
     scores, choice, status, _ = outcome
-    return ", ".join(
-        [
-            *(f"{aspect} {score:.4g}" for aspect, score in scores.items()),
-            *([str(choice)] * bool(choice)),
-            str(status),
-        ]
-    )
+    texts = [f"{aspect} {score:.4g}" for aspect, score in scores.items()]
+    if choice:
+        texts.append(str(choice))
+    return ", ".join([*texts, str(status)])
 
 
 def _changed_from(judged_then: Judged, judged: Judged) -> Iterator[str]:

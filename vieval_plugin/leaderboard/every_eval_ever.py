@@ -141,9 +141,8 @@ def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
     ]
     results = [_result(model, number, publication.options) for number in model.numbers]
     developer, _, name = model.name.rpartition("/")
-    target = Path(
-        "data", *(file_name(part) for part in (model.evaluation, developer, name))
-    )
+    parts = map(file_name, (model.evaluation, developer, name))
+    target = Path("data", *parts)
     verdicts = [f"{record.id} {record.verdict.scores}" for record in model.records]
     stem = _stable_uuid(model.evaluation, model.name, json.dumps(results), *verdicts)
     samples = target / f"{stem}_samples.jsonl"
@@ -161,9 +160,13 @@ def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
     path = folder / target / f"{stem}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(folder / samples, rows, "--out")
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
-    write_whole(path, [text + "\n"], "--out")
+    write_whole(path, [_json_text(document)], "--out")
     return path
+
+
+def _json_text(document: JsonObject) -> str:
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    return text + "\n"
 
 
 def _source_metadata(publication: Publication) -> dict[str, str]:
@@ -288,10 +291,8 @@ def _metric_config(
 def _scoring(provenance: Provenance, run: Run) -> JsonObject:
     """Model that a generator's judge asks, and the name of its prompt pack."""
     model = _model_document(run.model or run.label, _judge_details(provenance))
-    return {
-        "judges": [{"model_info": model}],
-        "input_prompt": f"prompt pack {provenance.pack} ({provenance.pack_hash}) of vieval",
-    }
+    prompt = f"prompt pack {provenance.pack} ({provenance.pack_hash}) of vieval"
+    return {"judges": [{"model_info": model}], "input_prompt": prompt}
 
 
 def _score_details(number: Number) -> dict[str, str]:

@@ -79,7 +79,8 @@ def _entries(
     date = datetime.fromtimestamp(publication.time, UTC).date().isoformat()
     provenance = run.all_records[0].provenance
     for board in section.headlines:
-        number = next((n for n in board.numbers if n.system == run.label), None)
+        own_numbers = (n for n in board.numbers if n.system == run.label)
+        number = next(own_numbers, None)
         if number is None or not number.estimate.defined:
             continue
         estimate = number.estimate

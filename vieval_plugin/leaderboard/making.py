@@ -122,12 +122,7 @@ def _board(
     options: StatisticsOptions,
     on_step: Callable[[str], object],
 ) -> BenchmarkBoard:
-    judges = present(benchmark.name, sources.published)
-    if not judges:
-        raise VievalError(
-            f"{sources.published}: no published logs of {benchmark.title}; run `vieval "
-            "prepare published_verdicts`"
-        )
+    judges = _present_judges(benchmark, sources)
     judged = sources.judged(benchmark, list(benchmark.parts))
     on_step(f"{benchmark.title}: reading the logs of {plural(len(judges), 'judge')}")
     runs = [run_of(judge, sources.published, judged) for judge in judges]
@@ -136,6 +131,7 @@ def _board(
     baselines = published_baselines(benchmark.name)
     baseline_numbers = list(_runs_with_values(baselines, sources, judged))
     described = descriptions()[benchmark.name]
+    submitted_judges = [judge for _, judge in submitted]
     ranked = [*runs, *(run for run, _ in submitted)]
     views = views_of(
         benchmark,
@@ -145,23 +141,38 @@ def _board(
         on_step,
     )
     names = {judge.name: judge.title for judge in (*published, *baselines)}
-    judged_parts = set(chain.from_iterable(run.records for run in runs))
     return BenchmarkBoard(
         benchmark.name,
         described["title"],
         tuple(views),
-        {judge.title: judge for judge in (*judges, *(judge for _, judge in submitted))},
-        frozenset(judge.title for _, judge in submitted),
+        {judge.title: judge for judge in (*judges, *submitted_judges)},
+        frozenset(judge.title for judge in submitted_judges),
         tuple(judge for judge in published if judge not in judges),
-        compare_printed(
-            benchmark,
-            [*runs, *baseline_numbers],
-            names,
-            options,
-        ),
+        compare_printed(benchmark, [*runs, *baseline_numbers], names, options),
         described["printed"],
-        tuple(part for part in benchmark.parts if part not in judged_parts),
+        _unjudged_parts(benchmark, runs),
     )
+
+
+def _unjudged_parts(benchmark: Benchmark, runs: Sequence[Run]) -> tuple[str, ...]:
+    """Parts of a benchmark without any verdicts in the runs."""
+    judged_parts = set(chain.from_iterable(run.records for run in runs))
+    return tuple(part for part in benchmark.parts if part not in judged_parts)
+
+
+def _present_judges(benchmark: Benchmark, sources: Sources) -> list[PublishedJudge]:
+    """Return the published judges of a benchmark whose logs are on this machine.
+
+    Raises:
+        VievalError: there are none.
+    """
+    judges = present(benchmark.name, sources.published)
+    if not judges:
+        raise VievalError(
+            f"{sources.published}: no published logs of {benchmark.title}; run `vieval "
+            "prepare published_verdicts`"
+        )
+    return judges
 
 
 def _runs_with_values(

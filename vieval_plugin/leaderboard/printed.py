@@ -127,7 +127,8 @@ def compare_printed(
         if runs
         else {}
     )
-    full = {run.label for run in runs if set(benchmark.parts) <= run.records.keys()}
+    parts = set(benchmark.parts)
+    full = {run.label for run in runs if parts <= run.records.keys()}
     numbers = [
         _computed(n, labels.get(n.label, n.label), cells, full)
         for n in printed_numbers(benchmark.name)
@@ -148,7 +149,8 @@ def _computed(
         Key(number.table, number.task, number.image_model, label, name, number.aspect)
         for name in _STATISTICS
     )
-    computed = next((cells[key] for key in keys if key in cells), None)
+    values = (cells[key] for key in keys if key in cells)
+    computed = next(values, None)
     is_whole = number.task != ALL or label in full or (label == HUMAN and bool(full))
     return replace(number, label=label, computed=computed if is_whole else None)
 
@@ -156,7 +158,8 @@ def _computed(
 def _reason(number: PrintedNumber, numbers: Sequence[PrintedNumber]) -> str:
     if number.computed is None or not number.differs(number.computed):
         return ""
-    alike = [n for n in numbers if (n.label, n.aspect) == (number.label, number.aspect)]
+    column = (number.label, number.aspect)
+    alike = [n for n in numbers if (n.label, n.aspect) == column]
     if number.image_model:
         return _reason_of_row(number, alike)
     members = [n for n in alike if _is_part_of(n, number)]

@@ -81,7 +81,8 @@ def write_submission(submission: Submission, folder: Path) -> Path:
     if the file exists with other content.
     """
     name = submission.model.rpartition("/")[2]
-    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{name}-{submission.date}").strip("-.")
+    title = f"{name}-{submission.date}"
+    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-.")
     path = folder / f"{stem}.json"
     content = _SUBMISSION.dump_json(submission, exclude_defaults=True) + b"\n"
     if path.exists() and path.read_bytes() != content:
@@ -139,7 +140,7 @@ def run_of_submission(
         problem = f"{foreign} is not among the samples of {submitted.benchmark}"
         raise VievalError(f"{label}: {problem}; add the submission again")
     source = replace(submitted.provenance, backbone=label, label=label)
-    [run] = results_of(
-        [rated_record(by_id[name], v, source) for name, v in submitted.verdicts.items()]
-    ).runs
+    verdicts = submitted.verdicts.items()
+    records = [rated_record(by_id[name], v, source) for name, v in verdicts]
+    [run] = results_of(records).runs
     return run

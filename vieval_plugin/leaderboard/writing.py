@@ -214,11 +214,10 @@ def _none_as_people(benchmark_board: BenchmarkBoard) -> str:
     ):
         return ""
     first = [n.system for n in board.ranked if n.ranks and n.ranks[0] == 1]
-    closest = (
-        f"; {enumeration(first)} {'come' if first[1:] else 'comes'} closest"
-        if first
-        else ""
-    )
+    closest = ""
+    if first:
+        verb = "come" if first[1:] else "comes"
+        closest = f"; {enumeration(first)} {verb} closest"
     judges = f"{number_word(len(ceilings))} judges recomputed here"
     return (
         f"None of the {judges} agrees with people on {benchmark_board.title} as well as "
@@ -232,12 +231,9 @@ def notes_of(view: View, number: Number) -> tuple[str, ...]:
     has_coverage = number.role != "judge" and str(number.estimate.coverage)
     cost = view.board.costs.get(number.system)
     marks = marks_of(view.board, number.system) if cost else ()
-    notes = (
-        unranked,
-        f"on {number.estimate.coverage}" if has_coverage else "",
-        *marks,
-        cost.warning if cost else "",
-    )
+    coverage = f"on {number.estimate.coverage}" if has_coverage else ""
+    warning = cost.warning if cost else ""
+    notes = (unranked, coverage, *marks, warning)
     return tuple(filter(None, notes))
 
 
@@ -287,17 +283,14 @@ def _chart(board: BenchmarkBoard, view: View) -> Markup:
         ScaleRow(number.system, number.estimate, "printed") for number in view.baselines
     ]
     for number in view.board.numbers:
-        kind = (
-            "unranked" if not number.ranks else "worse" if number.ranks[0] > 1 else ""
-        )
-        rows.append(
-            ScaleRow(
-                number.system,
-                number.estimate,
-                kind,
-                next(iter(notes_of(view, number)), "") if kind == "unranked" else "",
-            )
-        )
+        kind = ""
+        note = ""
+        if not number.ranks:
+            kind = "unranked"
+            note = next(iter(notes_of(view, number)), "")
+        elif number.ranks[0] > 1:
+            kind = "worse"
+        rows.append(ScaleRow(number.system, number.estimate, kind, note))
     in_percent = any(number.printed > 1 for number in board.printed)
     for judge in board.absent:
         for n in (

@@ -99,7 +99,8 @@ class Answer:
     @property
     def lines(self) -> tuple[str, ...]:
         """All sentences, the title first."""
-        return tuple(filter(None, (self.title, self.evidence, *self.limits, self.next)))
+        sentences = (self.title, self.evidence, *self.limits, self.next)
+        return tuple(filter(None, sentences))
 
 
 def lines_of(answers: Sequence[Answer]) -> list[str]:
@@ -124,14 +125,10 @@ def placed(board_answer: Answer, *places: str) -> Answer:
     >>> placed(Answer("VIEScore rates mine's images best.", ""), "own", "VIEScore").title
     "own: VIEScore rates mine's images best."
     """
-    where = ", ".join(
-        name for name in places if name and not board_answer.title.startswith(name)
-    )
-    return (
-        replace(board_answer, title=f"{where}: {board_answer.title}")
-        if where
-        else board_answer
-    )
+    title = board_answer.title
+    names = [name for name in places if name and not title.startswith(name)]
+    where = ", ".join(names)
+    return replace(board_answer, title=f"{where}: {title}") if where else board_answer
 
 
 def answer(
@@ -152,13 +149,10 @@ def answer(
     if board.measure.counts_contests and bias is not None and bias.contradictory:
         counts = f"{bias.contradicted} of {bias.contests}"
         evidence = f"In {counts} contests, it gives opposite answers when the images are swapped."
-        return Answer(
-            board.measure.sentence(Outcome.CONTRADICTION, _words(board)),
-            evidence,
-            (*_bias(bias), *_failures(board)),
-            "Use a judge that scores each image.",
-            Outcome.CONTRADICTION,
-        )
+        title = board.measure.sentence(Outcome.CONTRADICTION, _words(board))
+        bias_limits = (*_bias(bias), *_failures(board))
+        advice = "Use a judge that scores each image."
+        return Answer(title, evidence, bias_limits, advice, Outcome.CONTRADICTION)
     finding = _finding(board, corrected)
     outcome = finding.outcome
     limits = [*_bias(bias), *_limits(board, outcome)]
@@ -187,13 +181,8 @@ def answer(
         )
     elif board.measure.is_plain_mean and board.benchmark == OWN:
         next_step = _rating_advice(board, verdicts)
-    return Answer(
-        title,
-        " ".join(filter(None, sentences)),
-        tuple(filter(None, limits)),
-        next_step,
-        outcome,
-    )
+    evidence = " ".join(filter(None, sentences))
+    return Answer(title, evidence, tuple(filter(None, limits)), next_step, outcome)
 
 
 def measured_quantity(board: Leaderboard) -> Quantity | None:
@@ -219,7 +208,8 @@ def _spread(board: Leaderboard) -> tuple[float, int]:
         statistic = compared.pair(first, rival).statistic
         sums = unit_sums(statistic) if statistic else None
         if sums is not None and len(sums[0]) > 1:
-            spreads.append(float(np.std(sums[0] / sums[1], ddof=1)))
+            differences = sums[0] / sums[1]
+            spreads.append(float(np.std(differences, ddof=1)))
             units.append(len(sums[0]))
     return max(spreads), min(units, default=0)
 
@@ -229,7 +219,9 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
     differences.
     """
     available = max(number.total for number in board.numbers)
-    spread, units = _spread(board) if len(board.defined) > 1 else (0.0, 0)
+    spread, units = 0.0, 0
+    if len(board.defined) > 1:
+        spread, units = _spread(board)
     reach = ""
     if not spread:
         rating_count = min(LEAST_RATED, available)
@@ -238,7 +230,8 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
     else:
         needed = prompts_for_margin(spread)
         fewest = min(pair.n for pair in board.comparison.pairs)
-        rating_count = math.ceil(min(needed * max(fewest / units, 1.0), available))
+        prompts_per_unit = max(fewest / units, 1.0)
+        rating_count = math.ceil(min(needed * prompts_per_unit, available))
         prompts = f"{rating_count} prompts of each generator"
         unit = "groups" if units < fewest else "prompts"
         suffices = "would be needed" if needed > available else "are enough"
@@ -247,15 +240,9 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
             f"equally good generator is not worse by {ADVISED_MARGIN:g}, if ratings vary as much "
             "as this judge's scores. "
         )
-    return _RATE_SOME.format(
-        prompts=prompts,
-        command=_command(
-            _LABEL,
-            verdicts,
-            images=rating_count * len(board.numbers),
-        ),
-        reach=reach,
-    )
+    images = rating_count * len(board.numbers)
+    command = _command(_LABEL, verdicts, images=images)
+    return _RATE_SOME.format(prompts=prompts, command=command, reach=reach)
 
 
 def _command(command: str, verdicts: str, **fields: int) -> str:
@@ -272,8 +259,9 @@ def _smallest_difference(board: Leaderboard) -> str:
         return ""
     difference = smallest_difference(spread, units)
     tested = ", if only one pair is tested" * (len(board.comparison.pairs) > 1)
+    items = _items(board, prompts)
     return (
-        f"With {_items(board, prompts)}, a difference of {short_decimal(difference)} would be "
+        f"With {items}, a difference of {short_decimal(difference)} would be "
         f"found four times in five{tested}."
     )
 
@@ -350,19 +338,17 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
         reason = board.comparison.reason
         why = ""
         if reason:
-            why = f"{reason[:1].upper()}{reason[1:]}."
-        return _Finding(
-            Outcome.NOT_COMPARED,
-            f"{_range(board, board.defined)} {why}",
-        )
+            initial = reason[:1].upper()
+            why = f"{initial}{reason[1:]}."
+        evidence = f"{_range(board, defined)} {why}"
+        return _Finding(Outcome.NOT_COMPARED, evidence)
     if corrected is not None and corrected.decides_nothing:
         return _undecided_ratings(board, corrected)
     if _is_constant(board):
         estimate = defined[0].estimate
-        return _Finding(
-            Outcome.CONSTANT_JUDGE,
-            f"All scores are {short_decimal(estimate.value)}, on {_items(board, estimate.n)}.",
-        )
+        score = short_decimal(estimate.value)
+        items = _items(board, estimate.n)
+        return _Finding(Outcome.CONSTANT_JUDGE, f"All scores are {score}, on {items}.")
     if not ranked:
         return _common_samples(board)
     labels = [number.system for number in ranked]
@@ -382,10 +368,8 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
         return _equal_two(board, pair, corrected is not None)
     scoped = 1 < len(ranked) < len(defined)
     outcome = Outcome.EQUAL_RANKED if scoped else Outcome.EQUAL
-    return _Finding(
-        outcome,
-        f"{_range(board, ranked)} {_smallest_p(comparison)}",
-    )
+    evidence = f"{_range(board, ranked)} {_smallest_p(comparison)}"
+    return _Finding(outcome, evidence)
 
 
 def _best_steps(board: Leaderboard, steps: Sequence[str]) -> _Finding:
@@ -404,9 +388,10 @@ def _best_steps(board: Leaderboard, steps: Sequence[str]) -> _Finding:
         evidence = f"The last step is worse. {_difference(board, pair, first)}"
     rivals = contenders - {first.system}
     runs = groupby(steps, rivals.__contains__)
-    equal = [
-        name for is_rival, run in runs if is_rival for name in _shortened_run([*run])
-    ]
+    equal = list[str]()
+    for is_rival, run in runs:
+        if is_rival:
+            equal += _shortened_run([*run])
     if not equal:
         return _Finding(Outcome.BETTER if len(steps) == 2 else Outcome.BEST, evidence)
     return _Finding(
@@ -432,7 +417,8 @@ def _is_constant(board: Leaderboard) -> bool:
     if min(e.n for e in estimates) < LEAST_FOR_A_TEST:
         return False
     ends = [end for e in estimates for end in (e.value, e.low, e.high)]
-    return all(math.isclose(end, ends[0], abs_tol=1e-9) for end in ends)
+    first_end = ends[0]
+    return all(math.isclose(end, first_end, abs_tol=1e-9) for end in ends)
 
 
 def _undecided_ratings(board: Leaderboard, corrected: CorrectedRanking) -> _Finding:
@@ -441,11 +427,9 @@ def _undecided_ratings(board: Leaderboard, corrected: CorrectedRanking) -> _Find
         "" if corrected.selected or corrected.look else _labels_to_decide(corrected)
     )
     if advice:
-        return _Finding(
-            Outcome.LEADS_SO_FAR,
-            f"{advice} {_so_far(board)}",
-            {"first": corrected.order[0]},
-        )
+        evidence = f"{advice} {_so_far(board)}"
+        names = {"first": corrected.order[0]}
+        return _Finding(Outcome.LEADS_SO_FAR, evidence, names)
     outcome = Outcome.SELECTED_LABELS if corrected.selected else Outcome.FEW_RATINGS
     if corrected.look and not corrected.look.decides:
         outcome = Outcome.BEFORE_A_LOOK
@@ -457,11 +441,11 @@ def _labels_to_decide(corrected: CorrectedRanking) -> str:
     if ratings vary as so far; empty where all images would not, or their spread is unknown.
     """
     ranking = corrected.ranking
-    needed = [
-        _prompts_to_decide(pair.better_first(), corrected.order[0])
-        for pair in ranking.comparison.pairs
-        if corrected.order[0] in (pair.first, pair.second)
-    ]
+    leader = corrected.order[0]
+    needed = []
+    for pair in ranking.comparison.pairs:
+        if leader in (pair.first, pair.second):
+            needed.append(_prompts_to_decide(pair.better_first(), leader))
     available = [len(e.corrected.deviations) for e in corrected.estimates]
     total = math.ceil(min(max(needed, default=math.inf), MOST_ITEMS))
     if len(needed) < len(available) - 1 or total > min(available):
@@ -475,9 +459,7 @@ def _labels_to_decide(corrected: CorrectedRanking) -> str:
     counts = f"{first} more {unit} of each generator"
     if {*others} != {first}:
         each = "each other generator" if others[1:] else corrected.order[1]
-        counts = (
-            f"{first} more {unit} of {corrected.order[0]} and {max(others)} of {each}"
-        )
+        counts = f"{first} more {unit} of {leader} and {max(others)} of {each}"
     return f"Rating about {counts} would confirm a lead this large four times in five."
 
 
@@ -494,7 +476,9 @@ def _prompts_to_decide(pair: SystemPair, leader: str) -> float:
 
 def _standard_error(difference: Estimate, pair: SystemPair) -> float:
     """The standard error of which a t interval on a pair's samples is made."""
-    reach = float(scipy.stats.t.ppf(1 - pair.level / 2, pair.n - 1))
+    probability = 1 - pair.level / 2
+    degrees = pair.n - 1
+    reach = float(scipy.stats.t.ppf(probability, degrees))
     return (difference.high - difference.low) / 2 / reach
 
 
@@ -543,29 +527,19 @@ def _first_of_several(board: Leaderboard) -> _Finding:
         if losers:
             orders.append(f"{winner} is better than {_named_or_counted(losers)}.")
     outcome = Outcome.FIRST_BUT_BEATEN if better else Outcome.FIRST_OF_EQUALS
-    names = {
-        "equal": _named_or_counted(equal),
-        "better": "".join(better[:1]),
-    }
-    return _Finding(
-        outcome,
-        f"{_own_number_sentence(board, ranked[0])}. {' '.join(orders)}",
-        names,
-    )
+    first_better = "".join(better[:1])
+    names = {"equal": _named_or_counted(equal), "better": first_better}
+    own_number = _own_number_sentence(board, ranked[0])
+    evidence = f"{own_number}. {' '.join(orders)}"
+    return _Finding(outcome, evidence, names)
 
 
 def _only_one_system(board: Leaderboard, number: Number) -> _Finding:
     evidence = f"{_own_number_sentence(board, number)}."
-    rivals = [
-        f"{n.system}: {n.reason or 'no score'}"
-        for n in board.numbers
-        if n is not number
-    ]
+    rivals = [n for n in board.numbers if n is not number]
     if rivals:
-        return _Finding(
-            Outcome.ONLY_ONE,
-            f"{evidence} {'; '.join(rivals)}.",
-        )
+        reasons = "; ".join(map(_missing_score_text, rivals))
+        return _Finding(Outcome.ONLY_ONE, f"{evidence} {reasons}.")
     if board.ranks_generators:
         return _Finding(Outcome.ALONE_GENERATOR, evidence)
     if number.system in board.same_answers:
@@ -580,6 +554,11 @@ def _only_one_system(board: Leaderboard, number: Number) -> _Finding:
     )
 
 
+def _missing_score_text(number: Number) -> str:
+    """Describe a system by the reason why it has no score."""
+    return f"{number.system}: {number.reason or 'no score'}"
+
+
 def _failed_verdicts_sentence(board: Leaderboard, most: float = 0.0) -> str:
     """Number of verdicts without a score, by status; empty up to a share of `most`."""
     statuses = sum(
@@ -589,37 +568,38 @@ def _failed_verdicts_sentence(board: Leaderboard, most: float = 0.0) -> str:
     verdicts = sum(cost.verdicts for cost in board.costs.values())
     if failed <= most * verdicts:
         return ""
-    return f"{failed} of {verdicts} verdicts have no score ({statuses_text(statuses.items())})."
+    reasons = statuses_text(statuses.items())
+    return f"{failed} of {verdicts} verdicts have no score ({reasons})."
 
 
 def _missing_number_sentence(board: Leaderboard) -> str:
     failed_sentence = _failed_verdicts_sentence(board)
     if failed_sentence:
         return failed_sentence
-    reasons = [
-        f"{n.system}: {n.reason or 'no score'}" for n in board.numbers[:_MOST_NAMED]
-    ]
+    reasons = map(_missing_score_text, board.numbers[:_MOST_NAMED])
     return f"{'; '.join(reasons)}."
 
 
 def _common_samples(board: Leaderboard) -> _Finding:
     """Finding where no two systems cover the benchmark: the better of each pair, on common samples."""
     pairs = map(SystemPair.better_first, board.comparison.all_pairs)
-    by_winner = grouped((pair.first, pair.second) for pair in pairs if pair.significant)
+    significant = (pair for pair in pairs if pair.significant)
+    by_winner = grouped((pair.first, pair.second) for pair in significant)
     words = _words(board)
-    alone = next(
-        (f"Only {n.system}" for n in board.defined if not n.unranked),
-        f"No {words['entrant']}",
-    )
+    covering = [n.system for n in board.defined if not n.unranked]
+    alone = f"No {words['entrant']}"
+    if covering:
+        alone = f"Only {covering[0]}"
     order = f"{alone} covers {words['benchmark']}, so a single ranking is not possible."
-    evidence = f"{_range(board, board.defined)} {_smallest_p(board.comparison)} {order}"
+    values = _range(board, board.defined)
+    smallest_p = _smallest_p(board.comparison)
+    evidence = f"{values} {smallest_p} {order}"
     if not by_winner:
         return _Finding(Outcome.NONE_BETTER, evidence)
     results = sorted(by_winner.items(), key=lambda result: -len(result[1]))
-    sentences = [
-        f"{winner} is better than {_named_or_counted(losers)}"
-        for winner, losers in results[:_MOST_NAMED]
-    ]
+    sentences = []
+    for winner, losers in results[:_MOST_NAMED]:
+        sentences.append(f"{winner} is better than {_named_or_counted(losers)}")
     names = {"pairs": "; ".join(sentences)}
     return _Finding(Outcome.BETTER_ON_COMMON, evidence, names)
 
@@ -627,7 +607,8 @@ def _common_samples(board: Leaderboard) -> _Finding:
 def _own_number_sentence(board: Leaderboard, number: Number) -> str:
     """A system's own number in words, without a full stop."""
     named = f" of {number.system}:" * board.ranks_generators
-    text = f"{_measured(board)}{named} {sentence_number(number.estimate)}"
+    value = sentence_number(number.estimate)
+    text = f"{_measured(board)}{named} {value}"
     if board.measure.counts_contests:
         return f"{text} on {_items(board, number.estimate.n)}"
     rests_on = str(number.estimate.coverage)
@@ -635,7 +616,8 @@ def _own_number_sentence(board: Leaderboard, number: Number) -> str:
 
 
 def _items(board: Leaderboard, n: int) -> str:
-    return f"{n:,} {board.unit if n > 1 else board.unit.removesuffix('s')}"
+    unit = board.unit if n > 1 else board.unit.removesuffix("s")
+    return f"{n:,} {unit}"
 
 
 def _measured(board: Leaderboard) -> str:
@@ -664,7 +646,8 @@ def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
         text = sentence_number(share)
         if not share.has_interval:
             text += f" ({p})"
-        contest = f"{_measured(board)} of {pair.first} against {pair.second}"
+        measured = _measured(board)
+        contest = f"{measured} of {pair.first} against {pair.second}"
         return f"{contest}: {text} on {items} (ties count as half)."
     is_corrected = pair.first == first.system and board.measure.uses_ratings
     own_value = short_decimal(
@@ -682,27 +665,27 @@ def _distance(
     """Distance of a number from that of the second of a pair, with the interval, or p where there
     is none.
     """
-    more, size = (
-        ("lower", difference.negated)
-        if difference.value < 0
-        else ("higher", difference)
-    )
+    more, size = "higher", difference
+    if difference.value < 0:
+        more, size = "lower", difference.negated
     value, *ends = decimals_of(size)
-    bounds = f"{share_of_level(pair.level)} interval {' to '.join(ends)}" if ends else p
+    bounds = p
+    if ends:
+        bounds = f"{share_of_level(pair.level)} interval {' to '.join(ends)}"
     relation = f"{value} {more} than" if float(value) else "the same as"
-    return f"{relation} {pair.second}{f' ({bounds})' * bool(bounds)}"
+    parenthesis = f" ({bounds})" if bounds else ""
+    return f"{relation} {pair.second}{parenthesis}"
 
 
 def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
     """The range of numbers, of the systems that cover the benchmark where any does."""
-    covering = sorted(
-        [n for n in numbers if not n.unranked] or numbers,
-        key=lambda n: n.estimate.value,
-    )
-    texts = [f"{sentence_number(n.estimate)} for {n.system}" for n in covering]
-    if len(covering) == 1:
-        return f"{_measured(board)}: {texts[0]}."
-    return f"{_measured(board)} ranges from {texts[0]} to {texts[-1]}."
+    covering = [n for n in numbers if not n.unranked] or numbers
+    ordered = sorted(covering, key=lambda n: n.estimate.value)
+    texts = [f"{sentence_number(n.estimate)} for {n.system}" for n in ordered]
+    lowest, highest = texts[0], texts[-1]
+    if len(ordered) == 1:
+        return f"{_measured(board)}: {lowest}."
+    return f"{_measured(board)} ranges from {lowest} to {highest}."
 
 
 def _smallest_p(comparison: Comparison) -> str:
@@ -712,16 +695,17 @@ def _smallest_p(comparison: Comparison) -> str:
         return (
             f"A test requires at least {LEAST_FOR_A_TEST} {comparison.compared.unit}."
         )
-    return (
-        f"Smallest p (Holm) of {plural(len(pairs), 'pair')}: {p_text(min(p_values))}."
-    )
+    smallest = p_text(min(p_values))
+    return f"Smallest p (Holm) of {plural(len(pairs), 'pair')}: {smallest}."
 
 
 def percent_text(share: Estimate) -> str:
     """A share in percent with its interval, where it has one."""
     ends = ""
     if share.has_interval:
-        ends = f" (95% interval {round(100 * share.low)} to {round(100 * share.high)}%)"
+        low = round(100 * share.low)
+        high = round(100 * share.high)
+        ends = f" (95% interval {low} to {high}%)"
     return f"{100 * share.value:.0f}%{ends}"
 
 
@@ -744,15 +728,14 @@ def _limits(board: Leaderboard, outcome: Outcome) -> list[str]:
     if rests_on and not defined[0].unranked and not names_first:
         text.append(f"The value of {defined[0].system} is based on {rests_on}.")
     if outcome is not Outcome.BETTER_WITHOUT_FAILURES:
-        doubtful = [
-            pair.better_first() for pair in comparison.all_pairs if pair.doubtful
-        ][:_MOST_NAMED]
-        text += [
-            USUAL[Outcome.BETTER_WITHOUT_FAILURES].format(
-                first_possessive=possessive(pair.first), second=pair.second
+        sentence = USUAL[Outcome.BETTER_WITHOUT_FAILURES]
+        doubtful = [pair for pair in comparison.all_pairs if pair.doubtful]
+        for pair in map(SystemPair.better_first, doubtful[:_MOST_NAMED]):
+            text.append(
+                sentence.format(
+                    first_possessive=possessive(pair.first), second=pair.second
+                )
             )
-            for pair in doubtful
-        ]
     if comparison.pairs and max(pair.n for pair in comparison.pairs) < LEAST_FOR_A_TEST:
         text.append(
             f"At least {LEAST_FOR_A_TEST} {board.unit} are needed to show a difference."
@@ -774,10 +757,7 @@ def _unranked(board: Leaderboard) -> list[str]:
     ]
     if not unranked or not board.comparison.all_pairs:
         return []
-    names = ", ".join(
-        f"{number.system} ({reason_words(number.unranked)})"
-        for number in unranked[:_MOST_NAMED]
-    )
+    names = ", ".join(map(_unranked_text, unranked[:_MOST_NAMED]))
     more = ""
     if len(unranked) > _MOST_NAMED:
         more = f" and {len(unranked) - _MOST_NAMED} more"
@@ -794,6 +774,11 @@ def _unranked(board: Leaderboard) -> list[str]:
         if pair and board.ranked
     ]
     return [f"Not ranked: {names}{more}.", *better]
+
+
+def _unranked_text(number: Number) -> str:
+    """Describe a system by the reason why it is not ranked."""
+    return f"{number.system} ({reason_words(number.unranked)})"
 
 
 def _failures(board: Leaderboard) -> list[str]:
@@ -876,23 +861,27 @@ def position_to(estimate: Estimate, reference: Estimate) -> str:
 def _breakdown_sentences(board: Leaderboard, first: Number) -> list[str]:
     text = []
     for breakdown, by_value in board.breakdowns.items():
-        estimates = {
-            value: by_system[first.system]
-            for value, by_system in by_value.items()
-            if first.system in by_system and by_system[first.system].defined
-        }
+        estimates = {}
+        for value, by_system in by_value.items():
+            estimate = by_system.get(first.system)
+            if estimate is not None and estimate.defined:
+                estimates[value] = estimate
         if len(estimates) < 2:
             continue
         ends = sorted((e.value, value, e.n) for value, e in estimates.items())
         difference = ends[-1][0] - ends[0][0]
         if difference >= NOTABLE_DIFFERENCE and _ends_differ([*estimates.values()]):
-            lowest, highest = (
-                f"{task_type(on)} ({short_decimal(value)}, n = {n})"
-                for value, on, n in (ends[0], ends[-1])
-            )
+            lowest = _breakdown_end_text(*ends[0])
+            highest = _breakdown_end_text(*ends[-1])
             where = f"lowest on {lowest} and highest on {highest}"
             text.append(f"By {breakdown_words(breakdown)}, {first.system} is {where}.")
     return text
+
+
+def _breakdown_end_text(score: float, value: str, n: int) -> str:
+    """Describe a value of a breakdown by its score and number of samples."""
+    score_text = short_decimal(score)
+    return f"{task_type(value)} ({score_text}, n = {n})"
 
 
 def _ends_differ(estimates: Sequence[Estimate]) -> bool:
@@ -900,7 +889,8 @@ def _ends_differ(estimates: Sequence[Estimate]) -> bool:
     Holm over all pairs.
     """
     ordered = sorted(estimates, key=lambda estimate: estimate.value)
-    p_values = [independent_p(low, high) for low, high in combinations(ordered, 2)]
+    pairs = combinations(ordered, 2)
+    p_values = [independent_p(low, high) for low, high in pairs]
     return bool(holm(p_values)[len(ordered) - 2] <= SIGNIFICANCE_LEVEL)
 
 
@@ -971,10 +961,9 @@ def _look_sentences(look: Look) -> list[str]:
     elif look.decides:
         text.append(f"All {planned} are rated.")
     if look.decides and look.rated > look.units:
-        text.append(
-            f"{plural(look.rated - look.units, f'more rated {look.plan.unit}')} will count at "
-            "the next look."
-        )
+        unused = look.rated - look.units
+        further = plural(unused, f"more rated {look.plan.unit}")
+        text.append(f"{further} will count at the next look.")
     if look.outside:
         text.append(
             f"Left out: {plural(look.outside, 'rated image')} outside the plan."
@@ -1002,9 +991,10 @@ def _few_ratings(corrected: CorrectedRanking) -> str:
     if len(counts) > _MOST_NAMED:
         unnamed = number_word(len(counts) - _MOST_NAMED + 1)
         counts[_MOST_NAMED - 1 :] = [f"fewer than {LEAST_RATED} of {unnamed} others"]
+    needed = _needed(corrected)
     return (
         f"People rated {enumeration(counts)}. At least {LEAST_RATED} of each generator, or all "
-        f"images, are needed{_needed(corrected)}"
+        f"images, are needed{needed}"
     )
 
 
@@ -1037,9 +1027,8 @@ def _rating_sentences(corrected: CorrectedRanking, outcome: Outcome) -> list[str
     if len(pairs) == 1:
         pair = corrected.ranking.comparison.ordered(pairs[0])
         alone = corrected.ratings_difference(pair)
-        text.append(
-            f"By the ratings alone, {pair.first} scores {_distance(alone, pair)}."
-        )
+        distance = _distance(alone, pair)
+        text.append(f"By the ratings alone, {pair.first} scores {distance}.")
     judged = corrected.judge_order
     if corrected.order != judged and any(pair.significant for pair in pairs):
         raw = {estimate.generator: estimate.raw for estimate in corrected.estimates}

@@ -62,7 +62,8 @@ class BuildResult:
         texts = {}
         for record in self.records:
             if isinstance(record.sample, Sample):
-                prompt = f"{record.id.part}/{record.group or record.id.uid}"
+                group = record.group or record.id.uid
+                prompt = f"{record.id.part}/{group}"
                 text = " ".join(record.sample.texts.values())
                 texts[prompt] = text[:_LONGEST_TEXT]
         return [
@@ -128,15 +129,10 @@ def _cell(value: str | float) -> str:
 
 def summary(result: BuildResult) -> str:
     """The result in Markdown, as the summary of a build shows it."""
-    title, *sentences = [
-        escaping.markdown_sentence(line)
-        for answer in result.answers
-        for line in answer.lines
-    ]
-    tables = [
-        markdown_table(table).rstrip()
-        for table in (*result.falls_table, *result.tables)
-    ]
+    lines = [line for answer in result.answers for line in answer.lines]
+    title, *sentences = map(escaping.markdown_sentence, lines)
+    result_tables = (*result.falls_table, *result.tables)
+    tables = [markdown_table(table).rstrip() for table in result_tables]
     heading = f"## {result.exit_code.verdict}: {title}"
     exit_code = f"Exit code {result.exit_code:d}."
     return "\n\n".join([heading, *sentences, exit_code, *tables]) + "\n"
@@ -147,17 +143,14 @@ def junit(result: BuildResult) -> str:
     is none.
     """
     tag = _TAGS.get(result.exit_code, "error")
-    counts = {
-        "tests": "1",
-        "failures": str(int(tag == "failure")),
-        "errors": str(int(tag == "error")),
-    }
+    failures = int(tag == "failure")
+    errors = int(tag == "error")
+    counts = {"tests": "1", "failures": str(failures), "errors": str(errors)}
     suites = ElementTree.Element("testsuites", counts)
-    case = ElementTree.SubElement(
-        ElementTree.SubElement(suites, "testsuite", {"name": "vieval rank", **counts}),
-        "testcase",
-        {"classname": "vieval", "name": "the images are not worse"},
-    )
+    suite_attributes = {"name": "vieval rank", **counts}
+    suite = ElementTree.SubElement(suites, "testsuite", suite_attributes)
+    case_attributes = {"classname": "vieval", "name": "the images are not worse"}
+    case = ElementTree.SubElement(suite, "testcase", case_attributes)
     lines = list(result.answers[0].lines)
     message = f"{result.exit_code.verdict}: {lines[0]}"
     if result.exit_code:
@@ -168,14 +161,10 @@ def junit(result: BuildResult) -> str:
     else:
         properties = {}
     for table in result.falls_table:
-        lines += [
-            "",
-            f"{table.title}:",
-            *map("; ".join, (table.header, *table.rows)),
-        ]
-    ElementTree.SubElement(case, tag, properties).text = "\n".join(
-        map(escaping.console, lines)
-    )
+        rows = map("; ".join, (table.header, *table.rows))
+        lines += ["", f"{table.title}:", *rows]
+    element = ElementTree.SubElement(case, tag, properties)
+    element.text = "\n".join(map(escaping.console, lines))
     ElementTree.indent(suites)
     return (
         str(ElementTree.tostring(suites, "utf-8", xml_declaration=True), "utf-8") + "\n"

@@ -174,14 +174,12 @@ def _parquet(
         "int": pyarrow.int64(),
         "bool": pyarrow.bool_(),
     }
-    columns = [
-        (field.name, types.get(str(field.type).split(" ")[0], pyarrow.string()))
-        for field in fields(row_type)
-    ]
-    table = pyarrow.Table.from_pylist(
-        list(map(asdict, rows)),
-        pyarrow.schema(columns),
-    )
+    columns = []
+    for field in fields(row_type):
+        base_type = str(field.type).split(" ")[0]
+        columns.append((field.name, types.get(base_type, pyarrow.string())))
+    documents = list(map(asdict, rows))
+    table = pyarrow.Table.from_pylist(documents, pyarrow.schema(columns))
     buffer = io.BytesIO()
     with pyarrow.parquet.ParquetWriter(buffer, table.schema) as writer:
         if rows:  # `datasets` reads no row group without rows

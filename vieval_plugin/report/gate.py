@@ -28,7 +28,7 @@ from vieval_plugin.meta_evaluation.vote_answers import VOTES
 from vieval_plugin.meta_evaluation.win_rates import EVEN, PositionBias
 from vieval_plugin.records import YOUR_IMAGES, Provenance, Record, Run
 from vieval_plugin.report.answer import Answer
-from vieval_plugin.report.sections import Report
+from vieval_plugin.report.sections import Report, Section
 from vieval_plugin.report.words import share_of_level
 from vieval_plugin.stats.decisions import (
     CONTROL_ITEMS,
@@ -195,12 +195,11 @@ class Gate:
         """At most `MOST_FALLS` prompts on which it alone has no score, and as many on which its
         score fell most.
         """
-        falls = sorted(
-            chain(*(judge_evidence.falls for judge_evidence in self.evidence)),
-            key=lambda fall: fall.difference,
-        )
+        all_falls = chain(*(judge_evidence.falls for judge_evidence in self.evidence))
+        falls = sorted(all_falls, key=lambda fall: fall.difference)
         failures = [fall for fall in falls if fall.status]
-        return (*failures[:MOST_FALLS], *falls[len(failures) :][:MOST_FALLS])
+        score_falls = falls[len(failures) :]
+        return (*failures[:MOST_FALLS], *score_falls[:MOST_FALLS])
 
 
 def gate_of(
@@ -229,16 +228,7 @@ def gate_of(
         VievalError: there are several rankings, no other generator, or no prompt that both have a
             score of and none on which the first fails alone.
     """
-    count = len(report.generators)
-    if count != 1:
-        judges = ", ".join(
-            f"{ranking.benchmark} by {ranking.judge}"
-            for _, ranking in report.generators
-        )
-        raise VievalError(
-            f"--margin requires one ranking, got {count} ({judges}); use verdicts of one judge"
-        )
-    [(section, ranking)] = report.generators
+    section, ranking = _only_ranking(report)
     run = section.run_of(ranking)
     bias = section.bias[ranking.judge] if ranking.measure.counts_contests else None
     mine, *references = [system.label for system in ranking.comparison.compared.systems]
@@ -263,12 +253,41 @@ def gate_of(
     track: tuple[str, ...] = ()
     if ranking.measure.is_plain_mean and evidence:
         track = _track_sentences(run.all_records[0].provenance, ranking)
+    return _add_evidence(gate, ranking, evidence, margin, (*track, *limits))
+
+
+def _only_ranking(report: Report) -> tuple[Section, Leaderboard]:
+    """Return the ranking of a report, and its section.
+
+    Raises:
+        VievalError: the report has several rankings, or none.
+    """
+    count = len(report.generators)
+    if count != 1:
+        rankings = [ranking for _, ranking in report.generators]
+        texts = [f"{board.benchmark} by {board.judge}" for board in rankings]
+        judges = ", ".join(texts)
+        raise VievalError(
+            f"--margin requires one ranking, got {count} ({judges}); use verdicts of one judge"
+        )
+    return report.generators[0]
+
+
+def _add_evidence(
+    gate: Gate,
+    ranking: Leaderboard,
+    evidence: Sequence[GateEvidence],
+    margin: float,
+    limits: Sequence[str],
+) -> Gate:
+    """Add the evidence against each reference to a gate, and limits to its answer."""
     lows = [min(_low(ranking, e), e.penalised.plain_low) for e in evidence]
+    differences = tuple(_difference(ranking, e) for e in evidence)
     return replace(
         gate,
-        answer=replace(gate.answer, limits=(*track, *limits)),
+        answer=replace(gate.answer, limits=tuple(limits)),
         evidence=tuple(evidence),
-        differences=tuple(_difference(ranking, e) for e in evidence),
+        differences=differences,
         margin=margin,
         better=all(low > 0 for low in lows),
         aspect="" if ranking.aspect == VOTES else ranking.aspect,
@@ -294,9 +313,8 @@ def _require_comparable(
         reasons = ranking.reasons_of((mine, reference)) or [
             f"they have no {ranking.unit} in common"
         ]
-        raise VievalError(
-            f"--margin cannot compare {mine} with {reference}: {'; '.join(reasons)}"
-        )
+        text = "; ".join(reasons)
+        raise VievalError(f"--margin cannot compare {mine} with {reference}: {text}")
 
 
 def _track_sentences(provenance: Provenance, ranking: Leaderboard) -> tuple[str, ...]:
@@ -358,11 +376,9 @@ def apply_control(
     control = " ".join(sentences)
     if not any(result.seen for result in results):
         return replace(_blind(gate, objection, control, step), control=tuple(results))
-    return replace(
-        gate,
-        answer=replace(gate.answer, limits=(control, *gate.answer.limits)),
-        control=tuple(results),
-    )
+    limits = (control, *gate.answer.limits)
+    answer = replace(gate.answer, limits=limits)
+    return replace(gate, answer=answer, control=tuple(results))
 
 
 def require_no_control(gate: Gate, margin: float) -> Gate:
@@ -412,7 +428,8 @@ def add_history(
         f"The first {FIRST_NIGHTS} nights have a mean of {change.mean:+.3f} and a standard "
         f"deviation of {change.deviation:.3f}"
     )
-    total = f"the CUSUM of {nights} nights is {change.sums[-1]:.1f}"
+    last_sum = change.sums[-1]
+    total = f"the CUSUM of {nights} nights is {last_sum:.1f}"
     line = f"History: {total} (alarm at {CUSUM_LIMIT:g}). {spread}. {_sparkline(change.sums)}"
     if change.alarm is None:
         return _limited(gate, line)
@@ -434,8 +451,9 @@ def _sparkline(sums: Sequence[float]) -> str:
     """A small chart of the last nights of a CUSUM, the highest bar at the alarm."""
     bars = "▁▂▃▄▅▆▇█"
     totals = sums[-_MOST_BARS:]
-    highest = len(bars) - 1
-    heights = (int(total / CUSUM_LIMIT * len(bars)) for total in totals)
+    bar_count = len(bars)
+    highest = bar_count - 1
+    heights = (int(total / CUSUM_LIMIT * bar_count) for total in totals)
     return "".join(bars[min(height, highest)] for height in heights)
 
 
@@ -451,24 +469,15 @@ def _blind(
     answer = gate.answer
     title = gate.answer.title
     if gate.better:
+        references = enumeration([evidence.reference for evidence in gate.evidence])
         title = Finding.BETTER.format(
-            judge=gate.judge,
-            mine=gate.challenger,
-            references=enumeration([evidence.reference for evidence in gate.evidence]),
+            judge=gate.judge, mine=gate.challenger, references=references
         )
     title = _objected(title, objection)
     limits = (answer.evidence, *answer.limits)
-    return replace(
-        gate,
-        decision="undecided",
-        doubt=objection,
-        answer=Answer(
-            title,
-            reason,
-            limits,
-            f"{step}, or pass --no-control if you know that the judge notices a fall.",
-        ),
-    )
+    advice = f"{step}, or pass --no-control if you know that the judge notices a fall."
+    blind_answer = Answer(title, reason, limits, advice)
+    return replace(gate, decision="undecided", doubt=objection, answer=blind_answer)
 
 
 def _control_sentence(gate: Gate, result: ControlResult, margin: float) -> str:
@@ -495,8 +504,9 @@ def same_files_gate(records: Iterable[Record]) -> Gate | None:
     judged = list(records)
     files = files_by_generator(judged)
     mine, *references = files
+    own_files = files[mine]
     are_all_same = all(
-        are_same_files(files[mine], files[reference]) for reference in references
+        are_same_files(own_files, files[reference]) for reference in references
     )
     if not are_all_same or not any(map(shows_an_image, judged)):
         return None
@@ -534,14 +544,11 @@ def _combined_gate(
     evidence = [one.evidence for one in decided.values()]
     if len(decided) > 1:
         evidence = [f"Against {name}: {one.evidence}" for name, one in decided.items()]
+    answer = Answer(title, " ".join(evidence), next=decisive.next)
     return Gate(
         mine,
         decisive.decision,
-        Answer(
-            title,
-            " ".join(evidence),
-            next=decisive.next,
-        ),
+        answer,
         judge=judge,
         unreadable=bool(unread),
         doubt=decisive.doubt,
@@ -562,7 +569,9 @@ def too_few_sentence(n: int, margin: float, fall: float) -> str:
     fewest = fewest_items(margin, fall)
     if n >= fewest:
         return ""
-    enough = "" if math.isinf(fewest) else f" ({fewest:,.0f} prompts are required)"
+    enough = ""
+    if not math.isinf(fewest):
+        enough = f" ({fewest:,.0f} prompts are required)"
     return (
         f"--margin {margin:g}: with {n} prompts, equal scores cannot pass{enough}; "
         "only a better generator can"
@@ -597,8 +606,9 @@ def require_decidable(
     if not references:
         raise VievalError(f"{NO_OTHER.format(mine)}; pass the folder of its images too")
     if len(names := dict.fromkeys(judges)) > 1:
+        judge_names = ", ".join(names)
         raise VievalError(
-            f"--margin requires one judge, got {len(names)} ({', '.join(names)}); pass "
+            f"--margin requires one judge, got {len(names)} ({judge_names}); pass "
             "only one"
         )
     common = min(len(prompts[mine] & prompts[reference]) for reference in references)
@@ -629,44 +639,43 @@ def _decided(
     filled: Sequence[int],
 ) -> ReferenceDecision:
     """The decision on one reference."""
-    # the measured difference, and its bounds where they differ
-    measured = f"{_measured(ranking, evidence)} Allowed: {margin:g} lower."
-    if not math.isnan(evidence.scored.low):
-        limit = f"one-sided {share_of_level(_level(ranking) / 2)} bound"
-        measured += (
-            f" With one more bad prompt: {_bound(evidence.scored.low)} ({limit})."
-        )
-    if any(evidence.more_failures):
-        penalised = evidence.penalised
-        change = f"{_signed(penalised.value)}, {_bound(penalised.low)}"
-        measured += f" With failures as the lowest score: {change}."
+    measured = _measured_sentences(ranking, evidence, margin)
     if _is_unread(evidence):
         unread, replies = evidence.unread
         counts = (
             f"{unread} of {replies} replies on {evidence.reference} could not be read"
         )
-        return ReferenceDecision(
-            "undecided",
-            Finding.UNREAD,
-            f"{counts} (limit {MOST_UNREAD:.0%}). {measured}",
-            _READABLE,
-        )
+        why = f"{counts} (limit {MOST_UNREAD:.0%}). {measured}"
+        return ReferenceDecision("undecided", Finding.UNREAD, why, _READABLE)
     fillers = _fillers_sentence(ranking, evidence, filled)
     if min(filled) > MOST_FILLED * evidence.items:
-        return ReferenceDecision(
-            "undecided",
-            Finding.FILLED,
-            f"{fillers} (limit {MOST_FILLED:.0%}). {measured}",
-            _READABLE,
-        )
+        why = f"{fillers} (limit {MOST_FILLED:.0%}). {measured}"
+        return ReferenceDecision("undecided", Finding.FILLED, why, _READABLE)
     if any(filled):
         measured += f" {fillers}."
     reason = _nothing_decides(ranking, evidence, bias, again)
     if reason:
-        why = f"{reason[:1].upper()}{reason[1:]}. {measured}"
+        initial = reason[:1].upper()
+        why = f"{initial}{reason[1:]}. {measured}"
         return ReferenceDecision("undecided", Finding.INSUFFICIENT, why)
     measured += _large_changes(ranking, evidence, bias)
     return _decision_by_margin(ranking, evidence, margin, measured)
+
+
+def _measured_sentences(
+    ranking: Leaderboard, evidence: GateEvidence, margin: float
+) -> str:
+    """The measured difference in words, and its bounds where they differ."""
+    measured = f"{_measured(ranking, evidence)} Allowed: {margin:g} lower."
+    if not math.isnan(evidence.scored.low):
+        limit = f"one-sided {share_of_level(_level(ranking) / 2)} bound"
+        low_text = _bound(evidence.scored.low)
+        measured += f" With one more bad prompt: {low_text} ({limit})."
+    if any(evidence.more_failures):
+        penalised = evidence.penalised
+        change = f"{_signed(penalised.value)}, {_bound(penalised.low)}"
+        measured += f" With failures as the lowest score: {change}."
+    return measured
 
 
 def _bound(low: float) -> str:
@@ -697,12 +706,10 @@ def _decision_by_margin(
     p = more_failures_p(more, fewer)
     if p <= ONE_SIDED_LEVEL:
         mine = f"Only {evidence.challenger} fails on {more} {ranking.unit}"
-        other = f"only {evidence.reference} on {fewer} ({p_sentence(p)})"
-        return ReferenceDecision(
-            "worse",
-            Finding.FAILS,
-            f"{mine}, {other}. {measured}",
-        )
+        p_text = p_sentence(p)
+        other = f"only {evidence.reference} on {fewer} ({p_text})"
+        why = f"{mine}, {other}. {measured}"
+        return ReferenceDecision("worse", Finding.FAILS, why)
     decisions = [scored.decision(margin), penalised.decision(margin)]
     if "worse" in decisions:
         finding = (
@@ -722,7 +729,8 @@ def _decision_by_margin(
 def _enough(needed: float, units: str) -> str:
     if not math.isfinite(needed):
         return f"No feasible number of {units}"
-    return f"About {round(needed, 1 - math.floor(math.log10(needed))):,.0f} {units}"
+    digits = 1 - math.floor(math.log10(needed))
+    return f"About {round(needed, digits):,.0f} {units}"
 
 
 def _undecided_finding(
@@ -842,7 +850,8 @@ def _low(ranking: Leaderboard, evidence: GateEvidence) -> float:
     lower.
     """
     ends = [evidence.scored.plain_low, _difference(ranking, evidence).low]
-    return min((end for end in ends if not math.isnan(end)), default=math.nan)
+    finite_ends = (end for end in ends if not math.isnan(end))
+    return min(finite_ends, default=math.nan)
 
 
 def _unit(ranking: Leaderboard, evidence: GateEvidence) -> str:
@@ -867,6 +876,10 @@ def _signed(change: Estimate | float, level: float = 2 * ONE_SIDED_LEVEL) -> str
     if isinstance(change, Estimate):
         interval = ""
         if change.has_interval:
-            interval = f" ({share_of_level(level)} interval {_signed(change.low)} to {_signed(change.high)})"
+            low = _signed(change.low)
+            high = _signed(change.high)
+            share = share_of_level(level)
+            interval = f" ({share} interval {low} to {high})"
         return f"{_signed(change.value)}{interval}"
-    return f"{abs(change):.3f} {'lower' if change < 0 else 'higher'}"
+    direction = "lower" if change < 0 else "higher"
+    return f"{abs(change):.3f} {direction}"

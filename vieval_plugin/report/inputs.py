@@ -30,7 +30,8 @@ def rated_runs(
     runs, unknown = rated(runs, ratings) if ratings else (runs, [])
     if not (ratings and unknown):
         return runs, notes
-    first = f"{ratings.where[unknown[0]]}: {unknown[0]}"
+    first_unknown = unknown[0]
+    first = f"{ratings.where[first_unknown]}: {first_unknown}"
     if len(unknown) == len(ratings.where):
         verdicts = shlex.join(map(str, results.paths)) or "verdicts.jsonl"
         are_contests = (
@@ -45,10 +46,8 @@ def rated_runs(
             f"none of the rated samples has a verdict (first: {first}); pass ratings "
             "of the samples in these verdicts"
         )
-    note = (
-        f"ratings of {plural(len(unknown), 'sample')} without a verdict are left out (first: "
-        f"{first})"
-    )
+    samples = plural(len(unknown), "sample")
+    note = f"ratings of {samples} without a verdict are left out (first: {first})"
     return runs, [*notes, note]
 
 
@@ -71,7 +70,8 @@ def read_order(path: Path) -> tuple[str, ...]:
             f"{path}: too large for a list of image models (limit {_MOST_BYTES} bytes)"
         )
     names = tuple(filter(None, map(str.strip, text.splitlines())))
-    repeated = [name for name, times in Counter(names).items() if times > 1]
+    counts = Counter(names)
+    repeated = [name for name, times in counts.items() if times > 1]
     if repeated:
         raise VievalError(
             f"{path}: lists {repeated[0]!r} twice; list each image model once"

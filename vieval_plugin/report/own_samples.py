@@ -59,9 +59,8 @@ def generator_findings(
 def against(benchmark: Benchmark) -> str:
     """Whose ratings agreement is with: annotators', or the order that was planted."""
     where = YOUR_IMAGES if benchmark.name == OWN else benchmark.name
-    return (
-        f"{f'{benchmark.truth} of' if benchmark.synthetic else 'annotators on'} {where}"
-    )
+    source = f"{benchmark.truth} of" if benchmark.synthetic else "annotators on"
+    return f"{source} {where}"
 
 
 def is_rated(runs: Sequence[Run]) -> bool:
@@ -76,9 +75,8 @@ def prompt_notes(runs: Sequence[Run]) -> list[str]:
     """Line on the groups of prompts of a user's own samples, or on prompts that look as if a
     template had made them.
     """
-    records = list(
-        chain.from_iterable(run.all_records for run in runs if run.benchmark == OWN)
-    )
+    own_runs = (run for run in runs if run.benchmark == OWN)
+    records = list(chain.from_iterable(run.all_records for run in own_runs))
     samples = chain.from_iterable(
         candidates_of(record.sample) for record in records if record.sample
     )
@@ -97,12 +95,9 @@ def prompt_notes(runs: Sequence[Run]) -> list[str]:
         if len(groups) < FEWEST_GROUPS
         else ""
     )
-    return [
-        (
-            f"{plural(len(group_of), 'prompt')} in {plural(len(groups), 'group')} (each counts as "
-            f"one){note}"
-        )
-    ]
+    prompt_count = plural(len(group_of), "prompt")
+    group_count = plural(len(groups), "group")
+    return [f"{prompt_count} in {group_count} (each counts as one){note}"]
 
 
 def _raise_elsewhere(root: Path, part: str) -> Sequence[Judged]:

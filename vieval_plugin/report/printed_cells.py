@@ -101,16 +101,16 @@ def compare_with_printed(
         for number in key.table[1:].split("/")
     }
     for row in read_table(expected, _COLUMNS, advice):
-        key = Key(*(row.cells[name] for name in _COLUMNS[:6]))
+        key_columns = _COLUMNS[:6]
+        key = Key(*(row.cells[name] for name in key_columns))
         printed = decimal(row.cells["printed"])
         if not math.isfinite(printed):
             raise VievalError(
                 f"{row.where}: printed must be a number, got {row.cells['printed'][:40]!r}; correct "
                 "the file"
             )
-        computed = cells.get(
-            key, cells.get(replace(key, table=joined.get(key.table, key.table)))
-        )
+        table = joined.get(key.table, key.table)
+        computed = cells.get(key, cells.get(replace(key, table=table)))
         cell = PrintedCell(
             key,
             printed,

@@ -43,7 +43,7 @@ from vieval_plugin.meta_evaluation.win_rates import (
     PositionBias,
     position_bias,
 )
-from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName, Run
+from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName, Record, Run
 from vieval_plugin.report.answer import Answer, answer, placed
 from vieval_plugin.report.inputs import rated_runs
 from vieval_plugin.report.own_samples import (
@@ -209,12 +209,9 @@ class Section:
             uncorrected = _uncorrected(run, board)
         notes = filter(None, [_unmatched_prompts(run, board), uncorrected])
         is_rated = uncorrected or any(r.provenance.calibration for r in run.all_records)
-        return replace(
-            board_answer,
-            title=title,
-            limits=(*board_answer.limits, *notes),
-            next="" if is_rated else board_answer.next,
-        )
+        limits = (*board_answer.limits, *notes)
+        next_step = "" if is_rated else board_answer.next
+        return replace(board_answer, title=title, limits=limits, next=next_step)
 
     def run_of(self, board: Leaderboard) -> Run:
         """The run of the judge of a leaderboard of generators."""
@@ -231,8 +228,9 @@ class Section:
             more, less = fewest, first
         if more.failed <= less.failed:
             return title
+        run = self.run_of(board)
         evidence = gate_evidence(
-            self.run_of(board), board, more.system, less.system, StatisticsOptions()
+            run, board, more.system, less.system, StatisticsOptions()
         )
         if more_failures_p(*evidence.more_failures) > ONE_SIDED_LEVEL:
             return title
@@ -301,20 +299,17 @@ class Report:
         texts: list[Answer] = []
         for section in self.sections:
             name = section.benchmark.name
+            boards = self._generators(section)
+            where = name if needs_names and name != OWN else ""
             texts += _generator_answers(
-                section,
-                self._generators(section),
-                name if needs_names and name != OWN else "",
-                alone=len(self.generators) == 1,
+                section, boards, where, alone=len(self.generators) == 1
             )
             texts += _judge_answers(section, self._judges(section))
             if self.which == "judges" and (why := missing_judges_reason(section)):
                 texts.append(Answer(why, ""))
         if self.generators and (failures := _first_failures(self.runs)):
-            texts[-1] = replace(
-                texts[-1],
-                limits=(*texts[-1].limits, *failures),
-            )
+            limits = (*texts[-1].limits, *failures)
+            texts[-1] = replace(texts[-1], limits=limits)
         return texts
 
 
@@ -356,26 +351,16 @@ def sections_of(
         sections.append(replace(section, verdicts=verdicts))
     report = Report(which, tuple(sections))
     if report.which == "generators" and not report.generators:
+        names = enumeration([benchmark.name for benchmark, _ in by_benchmark])
         raise VievalError(
-            "cannot rank generators on "
-            f"{enumeration([benchmark.name for benchmark, _ in by_benchmark])}: the judged "
-            "contests must compare different image models, and each image must have the "
-            "name of its model"
+            f"cannot rank generators on {names}: the judged contests must compare "
+            "different image models, and each image must have the name of its model"
         )
     sentences = _agreement_sentences(sections, options)
     records = list(chain.from_iterable(run.all_records for run in runs))
-    notes += prompt_notes(runs)
-    notes += filter(None, dict.fromkeys(map(_demanded_line, runs)))
-    notes += filter(None, map(_reply_of_failed_run, runs))
-    notes += filter(
-        None, dict.fromkeys(record.provenance.calibration_note for record in records)
-    )
+    notes += _run_notes(runs, records)
     people = [annotator_table(ratings)] if ratings else []
-    benchmarks: list[Table] = []
-    if any(record.totals for record in records):
-        from vieval_plugin.results.scored import benchmark_tables
-
-        benchmarks = benchmark_tables(runs)
+    benchmarks = _benchmark_tables(runs, records)
     return replace(
         report,
         further=(
@@ -386,6 +371,25 @@ def sections_of(
         notes=(*sentences, *notes),
         totals=tuple(results.totals),
     )
+
+
+def _run_notes(runs: Sequence[Run], records: Sequence[Record]) -> list[str]:
+    """Notes on the prompts, demands, failures and calibrations of runs."""
+    notes = prompt_notes(runs)
+    notes += filter(None, dict.fromkeys(map(_demanded_line, runs)))
+    notes += filter(None, map(_reply_of_failed_run, runs))
+    calibrations = (record.provenance.calibration_note for record in records)
+    notes += filter(None, dict.fromkeys(calibrations))
+    return notes
+
+
+def _benchmark_tables(runs: Sequence[Run], records: Sequence[Record]) -> list[Table]:
+    """Tables with the totals of benchmarks; empty if no record has totals."""
+    if not any(record.totals for record in records):
+        return []
+    from vieval_plugin.results.scored import benchmark_tables
+
+    return benchmark_tables(runs)
 
 
 def _agreement_sentences(
@@ -530,14 +534,8 @@ def _all_findings(
             runs,
             options,
         )
-    order_ranking = tuple(
-        ranking_against(
-            order,
-            parts or tuple(runs[0].records),
-            runs,
-            options,
-        )
-    )
+    record_parts = parts or tuple(runs[0].records)
+    order_ranking = tuple(ranking_against(order, record_parts, runs, options))
     findings += Findings(order_ranking, layouts=layouts("order"))
     return findings
 
@@ -565,15 +563,11 @@ def _leading(boards: Sequence[Leaderboard]) -> list[Leaderboard]:
 
 def _drop_pairs(board: Leaderboard) -> Leaderboard:
     """A leaderboard without ranks and differences, of a judge that contradicts itself."""
-    return replace(
-        board,
-        numbers=tuple(replace(number, ranks=None) for number in board.numbers),
-        comparison=Comparison(
-            board.comparison.compared,
-            tuple(replace(system, ranks=None) for system in board.comparison.systems),
-            reason=f"{board.judge} contradicts itself in at least half of the contests",
-        ),
-    )
+    numbers = tuple(replace(number, ranks=None) for number in board.numbers)
+    systems = tuple(replace(system, ranks=None) for system in board.comparison.systems)
+    reason = f"{board.judge} contradicts itself in at least half of the contests"
+    comparison = Comparison(board.comparison.compared, systems, reason=reason)
+    return replace(board, numbers=numbers, comparison=comparison)
 
 
 def _generator_answers(
@@ -628,7 +622,8 @@ def _judge_answers(section: Section, boards: Sequence[Leaderboard]) -> list[Answ
                 names = enumeration(missing)
             else:
                 names = f"{len(missing)} others"
-            title = f"By {board.aspect} ({names} {have} no {boards[0].aspect}): {board_answer.title}"
+            missing_scores = f"{names} {have} no {boards[0].aspect}"
+            title = f"By {board.aspect} ({missing_scores}): {board_answer.title}"
             texts.append(replace(board_answer, title=title))
         compared.update(missing)
     return texts
@@ -657,8 +652,10 @@ def _unmatched_prompts(run: Run, board: Leaderboard) -> str:
     for record, *_ in run.records_by_sample:
         sample = record.sample
         if isinstance(sample, Sample) and sample.texts:
-            by_uid[sample.id.part, sample.id.uid].add(sample.id.image_model)
-            by_text["\n".join(sample.texts.values())].add(sample.id.image_model)
+            text = "\n".join(sample.texts.values())
+            generator = sample.id.image_model
+            by_uid[sample.id.part, sample.id.uid].add(generator)
+            by_text[text].add(generator)
     equal = sum(len(generators) > 1 for generators in by_text.values())
     if not equal or any(len(generators) > 1 for generators in by_uid.values()):
         return ""

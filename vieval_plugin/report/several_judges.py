@@ -73,9 +73,8 @@ def _are_same(first: _Verdicts, second: _Verdicts) -> bool:
             if len(verdicts) != len(scores) or not all(map(_agree, verdicts, scores)):
                 return False
             common += 1
-            distinct.add(
-                repr([(verdict.scores, verdict.choice) for verdict in verdicts])
-            )
+            answers = [(verdict.scores, verdict.choice) for verdict in verdicts]
+            distinct.add(repr(answers))
     return common >= LEAST_COMMON and len(distinct) > 1
 
 
@@ -129,9 +128,10 @@ def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str
     ]
     where_alike = agreement.right_where_alike
     if where_alike.defined:
+        share = percent_text(where_alike)
         sentences.append(
             f"Where they agree and the ratings differ ({where_alike.n:,}), both are right in "
-            f"{percent_text(where_alike)}."
+            f"{share}."
         )
     elsewhere = agreement.first_elsewhere
     if elsewhere.defined:
@@ -162,7 +162,8 @@ def several_judges_sentence(
     agree = len(boards) == 2 and best[0] == best[1]
     if agree or len(boards) < 2 or not any(board.comparison.pairs for board in boards):
         return ""
-    counts = {name: best.count(name) for name in dict.fromkeys(filter(None, best))}
+    winners = dict.fromkeys(filter(None, best))
+    counts = {name: best.count(name) for name in winners}
     judges = f"{number_word(len(boards))} judges"
     models = {board.judge.model for board in boards if board.judge}
     if len(models) == 1 and "" not in models:
@@ -181,10 +182,11 @@ def _judges_findings(
     """Phrases on the number of judges that find each generator best."""
     undecided = best.count("")
     silent = best.count(None)
-    findings = [
-        f"{number_word(n)} {'finds' if n == 1 else 'find'} {name} significantly best"
-        for name, n in sorted(counts.items(), key=lambda item: -item[1])
-    ]
+    findings = []
+    for name, n in sorted(counts.items(), key=lambda item: -item[1]):
+        count = number_word(n)
+        verb = "finds" if n == 1 else "find"
+        findings.append(f"{count} {verb} {name} significantly best")
     if undecided:
         every = undecided == len(boards)
         findings.append(

@@ -78,27 +78,20 @@ def leaderboard_table(
     """
     wins = board.measure.counts_contests
     columns = _leaderboard_columns(board, beside)
-    header = (
-        "rank",
-        board.entrants.removesuffix("s"),
-        f"{board.measured if wins else board.aspect} [95%]",
-        *columns,
-    )
+    entrant = board.entrants.removesuffix("s")
+    measured = board.measured if wins else board.aspect
+    header = ("rank", entrant, f"{measured} [95%]", *columns)
     rows = []
     for n in board.numbers:
         cells = (c.get(n.system, "") for c in columns.values())
-        rows.append((rank_text(n.ranks), n.system, estimate_text(n.estimate), *cells))
+        text = estimate_text(n.estimate)
+        rows.append((rank_text(n.ranks), n.system, text, *cells))
     for r in board.references:
         count = str(r.estimate.n or "")
         cells = (count if c == "n" else "" for c in columns)
         rows.append(("", r.system, estimate_text(r.estimate), *cells))
-    return Table(
-        name,
-        _title(board),
-        header,
-        tuple(rows),
-        len(board.references),
-    )
+    title = _title(board)
+    return Table(name, title, header, tuple(rows), len(board.references))
 
 
 def _leaderboard_columns(
@@ -147,7 +140,8 @@ def table_lines(table: Table, elsewhere: str) -> list[str]:
     shortened = [
         (rank, label.split(": ")[0], *cells) for rank, label, *cells in references
     ]
-    ranked_by = [name for name in table.header if name.endswith("[95%]")][:1]
+    interval_columns = [name for name in table.header if name.endswith("[95%]")]
+    ranked_by = interval_columns[:1]
     return [
         table.title,
         "",
@@ -176,21 +170,25 @@ def drop_shared_columns(table: Table) -> tuple[Table, str]:
     def columns(cells: Sequence[str]) -> tuple[str, ...]:
         return tuple(cell for n, cell in enumerate(cells) if n not in shared)
 
-    return replace(
-        table, header=columns(table.header), rows=tuple(map(columns, table.rows))
-    ), f"in all rows: {', '.join(texts)}" if texts else ""
+    header = columns(table.header)
+    rows = tuple(map(columns, table.rows))
+    shared_text = f"in all rows: {', '.join(texts)}" if texts else ""
+    return replace(table, header=header, rows=rows), shared_text
 
 
 def _title(board: Leaderboard) -> str:
-    where = f"{benchmark_title(board.benchmark)}{f', {board.breakdown} {board.value}' if board.breakdown else ''}"
+    breakdown = ""
+    if board.breakdown:
+        breakdown = f", {board.breakdown} {board.value}"
+    where = f"{benchmark_title(board.benchmark)}{breakdown}"
     comparison = board.comparison
     if comparison.all_pairs:
         method = comparison.family
     else:
         method = comparison.reason and f"no ranking: {comparison.reason}"
-    return "; ".join(
-        filter(None, (f"{where}: {board.title}", method, *comparison.warnings()))
-    )
+    heading = f"{where}: {board.title}"
+    parts = (heading, method, *comparison.warnings())
+    return "; ".join(filter(None, parts))
 
 
 def failed_text(board: Leaderboard, number: Number) -> str:
@@ -268,7 +266,8 @@ def rank_text(ranks: tuple[int, int] | None) -> str:
 def estimate_text(estimate: Estimate) -> str:
     """An estimate with its interval, and what it rests on where that is not everything."""
     rests_on = str(estimate.coverage) if estimate.defined else ""
-    return f"{interval_text(estimate, 3)}{f' on {rests_on}' if rests_on else ''}"
+    coverage = f" on {rests_on}" if rests_on else ""
+    return f"{interval_text(estimate, 3)}{coverage}"
 
 
 def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
@@ -330,15 +329,8 @@ def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list
     alone_column = (
         f"people's labels alone [{share_of_level(board.comparison.compared.level)}]"
     )
-    return [
-        means,
-        Table(
-            table.name,
-            table.title,
-            (*table.header, alone_column),
-            pair_rows,
-        ),
-    ]
+    header = (*table.header, alone_column)
+    return [means, Table(table.name, table.title, header, pair_rows)]
 
 
 def corrected_rows(corrected: CorrectedRanking) -> Table:
@@ -403,26 +395,20 @@ def contest_table(ranking: ContestRanking) -> Table:
     votes = ranking.strengths
     rows = []
     for n in by_strength(board.numbers):
-        rows.append(
-            (
-                rank_text(n.ranks),
-                n.system,
-                interval_text(n.estimate, digits=3),
-                decimals(votes.shares.get(n.system, math.nan), ".1%"),
-                str(n.total),
-            )
-        )
+        rank = rank_text(n.ranks)
+        strength = interval_text(n.estimate, digits=3)
+        wins = decimals(votes.shares.get(n.system, math.nan), ".1%")
+        rows.append((rank, n.system, strength, wins, str(n.total)))
     source = "" if board.aspect == "votes" else f" (votes from {board.aspect})"
-    tie = "" if math.isnan(votes.tie) else f", ties {votes.tie:.2f}"
+    tie = ""
+    if not math.isnan(votes.tie):
+        tie = f", ties {votes.tie:.2f}"
     why = f"; no ranking: {board.comparison.reason}" if board.comparison.reason else ""
     voters = f"{board.benchmark}/{board.part}, contests by {board.judge}{source}"
     answered = f"{votes.answered_pairs} of {votes.pairs_asked} pairs answered"
-    return Table(
-        "contests",
-        f"{voters}: Bradley-Terry with ties (Davidson){tie}; {answered}{why}",
-        ("rank", "image model", "log strength [95%]", "expected wins", "pairs"),
-        tuple(rows),
-    )
+    title = f"{voters}: Bradley-Terry with ties (Davidson){tie}; {answered}{why}"
+    header = ("rank", "image model", "log strength [95%]", "expected wins", "pairs")
+    return Table("contests", title, header, tuple(rows))
 
 
 def best_of_table(records: Sequence[Record]) -> Table:
@@ -433,20 +419,12 @@ def best_of_table(records: Sequence[Record]) -> Table:
         identity = best.record.id
         output = sample.images.get("output") if isinstance(sample, Sample) else None
         cells = (identity.uid, identity.image_model, str(identity.draw))
-        rows.append(
-            (
-                *cells,
-                f"{best.score:.4f}",
-                str(1 + len(further)),
-                name_of(output) if output else "",
-            )
-        )
-    return Table(
-        "best_of",
-        "",
-        ("prompt", "generator", "image", "score", "of", "file"),
-        tuple(rows),
-    )
+        score = f"{best.score:.4f}"
+        image_count = str(1 + len(further))
+        file = name_of(output) if output else ""
+        rows.append((*cells, score, image_count, file))
+    header = ("prompt", "generator", "image", "score", "of", "file")
+    return Table("best_of", "", header, tuple(rows))
 
 
 def cost_table(runs: Sequence[Run], seconds: Mapping[tuple[str, str], str]) -> Table:
@@ -464,16 +442,10 @@ def cost_table(runs: Sequence[Run], seconds: Mapping[tuple[str, str], str]) -> T
             duration = "replay"
         else:
             duration = seconds.get((run.benchmark, run.label), _UNKNOWN)
-        rows.append(
-            (
-                run.label,
-                str(cost.verdicts),
-                failures_of(cost),
-                str(cost.answers),
-                tokens,
-                duration,
-            )
-        )
+        verdicts = str(cost.verdicts)
+        failures = failures_of(cost)
+        answers = str(cost.answers)
+        rows.append((run.label, verdicts, failures, answers, tokens, duration))
     header = ("judge", "verdicts", "failed", "answers", "tokens", "seconds")
     return Table("cost", "Cost of the verdicts", header, tuple(rows))
 
@@ -486,7 +458,8 @@ def statuses_table(runs: Sequence[Run]) -> Table:
         samples = Counter(verdict.status for verdict in verdicts)
         answers = Counter(step.status for verdict in verdicts for step in verdict.trace)
         for name, n in (("samples", samples), ("answers", answers)):
-            rows.append((run.label, name, *(str(n[s]) for s in Status)))
+            counts = (str(n[s]) for s in Status)
+            rows.append((run.label, name, *counts))
     header = ("judge", "of", *map(str, Status))
     return Table(
         "statuses",
@@ -509,9 +482,9 @@ def remarks_tables(runs: Sequence[Run]) -> list[Table]:
         samples = Counter(chain(*map(set, findings)))
         total = f"of {len(findings)}"
         counts = Counter(chain(*findings)).most_common()
-        rows += [
-            (run.label, name, str(n), f"{samples[name]} {total}") for name, n in counts
-        ]
+        for name, n in counts:
+            share = f"{samples[name]} {total}"
+            rows.append((run.label, name, str(n), share))
     header = ("judge", "finding", "times", "samples")
     return (
         [Table("findings", "Findings on the verdicts", header, tuple(rows))]
@@ -547,7 +520,8 @@ def trained_on_tables(
         uids = frozenset().union(*listed_uids, *map(trained_on, own))
         trained = sum(was_trained_on(record, uids) for record in records)
         if trained:
-            rows.append((run.label, str(trained), str(len(records))))
+            total = str(len(records))
+            rows.append((run.label, str(trained), total))
     header = ("judge", "samples it was trained on", "of")
     return (
         [
@@ -615,15 +589,13 @@ def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
         "All scores: means over verdicts with a score, and counts in each tenth of "
         "the scale"
     )
-    tables = [
-        _total_table(
-            "all_verdicts",
-            "All verdicts by status, including failed ones",
-            status_counts(folders),
-        ),
-        _total_table("all_scores", means, score_totals(folders)),
-    ]
-    return [table for table in tables if table.rows]
+    verdicts_table = _total_table(
+        "all_verdicts",
+        "All verdicts by status, including failed ones",
+        status_counts(folders),
+    )
+    scores_table = _total_table("all_scores", means, score_totals(folders))
+    return [table for table in (verdicts_table, scores_table) if table.rows]
 
 
 def _total_table(
@@ -684,15 +656,9 @@ def likeness_table(pairs: Sequence[ReferencePair], options: StatisticsOptions) -
                 f"{number:.{digits}f}"
                 for number in (mean.value, mean.low, mean.high, *ends)
             )
-            rows.append(
-                (
-                    generator,
-                    metric,
-                    f"{value} [{low}, {high}]",
-                    *shares,
-                    str(len(means)),
-                )
-            )
+            interval = f"{value} [{low}, {high}]"
+            prompt_count = str(len(means))
+            rows.append((generator, metric, interval, *shares, prompt_count))
     header = (
         "generator",
         "metric",

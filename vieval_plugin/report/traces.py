@@ -58,7 +58,8 @@ def write_pages(lookup: Lookup, report_folder: Path) -> list[Path]:
 
     VievalError if it is missing, or if the samples cannot be found.
     """
-    stepwise = [name for name, spec in judge_registry.judges().items() if spec.stepwise]
+    specs = judge_registry.judges().items()
+    stepwise = [name for name, spec in specs if spec.stepwise]
     by_run = grouped(
         (_run_title(record), record)
         for record in lookup.records
@@ -78,11 +79,10 @@ def write_pages(lookup: Lookup, report_folder: Path) -> list[Path]:
                 records, desc=escaping.console(title), unit="sample", disable=None
             )
         ]
-        written.append(
-            folder
-            / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', title).strip('._')[:_LONGEST_NAME]}.html"
-        )
-        write_whole(written[-1], [page(title, nodes, 0, pictures)])
+        name = re.sub(r"[^A-Za-z0-9.-]+", "_", title).strip("._")
+        path = folder / f"{name[:_LONGEST_NAME]}.html"
+        written.append(path)
+        write_whole(path, [page(title, nodes, 0, pictures)])
     return written
 
 
@@ -107,13 +107,15 @@ def _pictures(images_to: Path | None) -> Callable[[Image], Markup]:
                 )
                 address = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
                 if images_to is not None:
-                    address = f"{images_to.name}/{images.digest(image)[:32]}.jpg"
+                    name = images.digest(image)[:32]
+                    address = f"{images_to.name}/{name}.jpg"
                     write_whole(images_to.parent / address, jpeg)
                 tags[image] = Markup('<img src="{}" alt="" loading="lazy">').format(
                     address
                 )
             except VievalError as error:
-                tags[image] = Markup("<em>{}</em>").format(escaping.html(str(error)))
+                reason = escaping.html(str(error))
+                tags[image] = Markup("<em>{}</em>").format(reason)
         return tags[image]
 
     return picture

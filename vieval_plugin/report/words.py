@@ -51,7 +51,8 @@ def statistic_words(name: str) -> str:
     """
     code = name.removeprefix("mean ")
     if code != name and code in ASPECTS:
-        return f"mean {'overall score' if code == 'O' else ASPECTS[code]} ({code})"
+        aspect = "overall score" if code == "O" else ASPECTS[code]
+        return f"mean {aspect} ({code})"
     return {
         "auroc": "AUROC",
         "spearman": "Spearman",
@@ -70,12 +71,10 @@ def reason_words(reason: str) -> str:
 
     def worded(match: re.Match[str]) -> str:
         codes = match[1].split(", ")
-        amount = (
-            f"{len(codes)} {'task types' if TASK_TYPES.keys() >= {*codes} else 'parts'}"
-        )
-        return NO_VALUE + (
-            " and ".join(map(task_type, codes)) if len(codes) <= _MOST_NAMED else amount
-        )
+        if len(codes) <= _MOST_NAMED:
+            return NO_VALUE + " and ".join(map(task_type, codes))
+        unit = "task types" if TASK_TYPES.keys() >= {*codes} else "parts"
+        return f"{NO_VALUE}{len(codes)} {unit}"
 
     return re.sub(f"{NO_VALUE}([^;]+)", worded, reason)
 
@@ -120,7 +119,8 @@ def sentence_number(estimate: Estimate) -> str:
     """
     value, *interval = decimals_of(estimate)
     if interval:
-        return f"{value} ({share_of_level(SIGNIFICANCE_LEVEL)} interval {' to '.join(interval)})"
+        level = share_of_level(SIGNIFICANCE_LEVEL)
+        return f"{value} ({level} interval {' to '.join(interval)})"
     return value
 
 
@@ -233,10 +233,8 @@ def protocol(
         if is_gate
         else ""
     )
-    failed_verdicts = (
-        f"Failed verdicts {_POLICIES[options.policy]}{gate_suffix}.{wrong_answers}"
-        f"{missing}"
-    )
+    policy = _POLICIES[options.policy]
+    failed_verdicts = f"Failed verdicts {policy}{gate_suffix}.{wrong_answers}{missing}"
     if not tested:
         return f"{failed_verdicts} Intervals are 95%, from {resamples}. Seed {options.seed}."
     tests = f"permutation tests of at most {PERMUTATIONS:,} permutations"

@@ -67,9 +67,14 @@ _CORRECTED = (
 )
 
 
+def _boards(report: Report) -> list[Leaderboard]:
+    """Return all rankings of a report, those of generators first."""
+    return [board for _, board in (*report.generators, *report.judges)]
+
+
 def cautions(report: Report) -> list[str]:
     """Lines on what marks mean, and on what a corrected mean is worth."""
-    boards = [board for _, board in (*report.generators, *report.judges)]
+    boards = _boards(report)
     corrected = any(board.measure.uses_ratings for board in boards)
     return [*mark_notes(boards), *([_CORRECTED] if corrected else [])]
 
@@ -190,11 +195,8 @@ def lines(
         for note in (*board.comparison.compared.notes, *_pair_lines(board))
     ]
     text += [f"note: {line}" for line in dict.fromkeys((*report.notes, *notes))]
-    return [
-        *text,
-        *cautions(report),
-        *_protocols(report, options, is_gate=gate is not None),
-    ]
+    protocols = _protocols(report, options, is_gate=gate is not None)
+    return [*text, *cautions(report), *protocols]
 
 
 def _pair_lines(board: Leaderboard) -> Iterator[str]:
@@ -205,7 +207,7 @@ def _protocols(
     report: Report, options: StatisticsOptions, is_gate: bool = False
 ) -> list[str]:
     """Methods behind the numbers, once for each kind of system, with tests where any were made."""
-    boards = [board for _, board in (*report.generators, *report.judges)]
+    boards = _boards(report)
     tested = [board for board in boards if board.comparison.all_pairs]
     protocol_arguments = (
         (
@@ -239,28 +241,21 @@ def markdown_text(
         comparison: with printed cells.
     """
     parts = [f"# {escaping.markdown(subject(report))}\n"]
-    sentences = (
-        *lines_of(report.answers),
-        *cautions(report),
-        *_protocols(report, options),
-    )
+    protocols = _protocols(report, options)
+    sentences = (*lines_of(report.answers), *cautions(report), *protocols)
     parts += [f"{escaping.markdown_sentence(line)}\n" for line in sentences]
     parts += [f"Note: {escaping.markdown_sentence(note)}\n" for note in report.notes]
-    parts += map(markdown, (*report.further, *([over] if over else [])))
+    further = (*report.further, *([over] if over else []))
+    parts += map(markdown, further)
     for section, tables_of_section in zip(report.sections, tables, strict=True):
-        parts.append(
-            f"## {section.title if section.benchmark.name == OWN else section.benchmark.name}\n"
-        )
+        name = section.benchmark.name
+        title = section.title if name == OWN else name
+        parts.append(f"## {title}\n")
         parts += [f"{section.benchmark.note}\n", *map(markdown, tables_of_section)]
     if comparison:
         # a line of its own begins with our words, so that none can end the fence
-        parts += [
-            "## Compared with printed cells\n",
-            "```",
-            *map(escaping.console, comparison.lines()),
-            "```",
-            "",
-        ]
+        printed = map(escaping.console, comparison.lines())
+        parts += ["## Compared with printed cells\n", "```", *printed, "```", ""]
     return "\n".join(parts)
 
 
@@ -307,20 +302,10 @@ def write_page(
         gate: decides, where there is one: the page begins with it, and with the prompts on which
             its generator fell most.
     """
-    write_whole(
-        path,
-        [
-            page(
-                report,
-                options,
-                path.parent,
-                [section_tables(section, {}) for section in report.sections],
-                _protocols(report, options, is_gate=gate is not None),
-                gate=gate,
-            )
-        ],
-        "--html",
-    )
+    tables = [section_tables(section, {}) for section in report.sections]
+    protocols = _protocols(report, options, is_gate=gate is not None)
+    text = page(report, options, path.parent, tables, protocols, gate=gate)
+    write_whole(path, [text], "--html")
 
 
 @dataclass(frozen=True)
@@ -372,16 +357,15 @@ def write_report(
         for key, value in section.findings.cells.items()
     }
     if order and not any(key.table == ORDER for key in cells):
+        names = ", ".join(reference_order[:5])
         raise VievalError(
-            f"{order}: the results must have scores of at least two of its image models; it lists "
-            f"{', '.join(reference_order[:5])}"
+            f"{order}: the results must have scores of at least two of its image models; "
+            f"it lists {names}"
         )
     comparison = compare_with_printed(expected, cells) if expected else None
-    written = WrittenReport(
-        comparison,
-        tuple(lines(report, options, elsewhere=f"see {REPORT_MD}" if folder else "")),
-        report,
-    )
+    elsewhere = f"see {REPORT_MD}" if folder else ""
+    printed_lines = tuple(lines(report, options, elsewhere=elsewhere))
+    written = WrittenReport(comparison, printed_lines, report)
     if folder is None:
         return written
     over = _benchmark_average(report.sections, options)
@@ -390,15 +374,13 @@ def write_report(
         section_tables(section, seconds, training_records)
         for section in report.sections
     ]
-    files: dict[str, str | bytes] = {
-        f"{section.benchmark.name}_{table.name}.csv": csv_text(table)
-        for section, tables_of_section in zip(report.sections, tables, strict=True)
-        for table in tables_of_section
-    }
-    files |= {
-        f"{table.name}.csv": csv_text(table)
-        for table in (*report.further, *([over] if over else []))
-    }
+    files: dict[str, str | bytes] = {}
+    for section, tables_of_section in zip(report.sections, tables, strict=True):
+        benchmark = section.benchmark.name
+        for table in tables_of_section:
+            files[f"{benchmark}_{table.name}.csv"] = csv_text(table)
+    further = (*report.further, *([over] if over else []))
+    files |= {f"{table.name}.csv": csv_text(table) for table in further}
     files[REPORT_MD] = markdown_text(report, options, tables, over, comparison)
     documents = [
         {
@@ -409,9 +391,8 @@ def write_report(
     ]
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     files |= finding_texts(report, options)
-    files[PAGE] = page(
-        report, options, folder, tables, _protocols(report, options), over
-    )
+    protocols = _protocols(report, options)
+    files[PAGE] = page(report, options, folder, tables, protocols, over)
     write_folder(folder, files)
     return written
 
@@ -436,21 +417,13 @@ def _benchmark_average(
     comparison = compare_systems(statistic, statistic.part, options, intervals=False)
     rows = []
     for system in comparison.systems:
-        rows.append(
-            (
-                rank_text(system.ranks),
-                system.label,
-                decimals(system.value, ".3f"),
-                str(system.n),
-                reason_words(system.undefined or system.unranked),
-            )
-        )
-    return Table(
-        "over_benchmarks",
-        f"Judges: {comparison.compared.statistic}; {comparison.family}",
-        ("rank", "judge", "value", "n", "why not ranked"),
-        tuple(rows),
-    )
+        rank = rank_text(system.ranks)
+        value = decimals(system.value, ".3f")
+        reason = reason_words(system.undefined or system.unranked)
+        rows.append((rank, system.label, value, str(system.n), reason))
+    title = f"Judges: {comparison.compared.statistic}; {comparison.family}"
+    header = ("rank", "judge", "value", "n", "why not ranked")
+    return Table("over_benchmarks", title, header, tuple(rows))
 
 
 def _cell_documents(findings: Findings) -> list[dict[str, object]]:

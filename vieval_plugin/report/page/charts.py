@@ -82,12 +82,8 @@ class Histogram:
 def histogram(values: Sequence[float], title: str) -> Histogram:
     """Count scores from 0 to 1 for a histogram."""
     counts = Counter(min(int(value * _BARS), _BARS - 1) for value in values)
-    return Histogram(
-        title,
-        len(values),
-        sorted(counts.items()),
-        max(counts.values(), default=1),
-    )
+    largest = max(counts.values(), default=1)
+    return Histogram(title, len(values), sorted(counts.items()), largest)
 
 
 @dataclass(frozen=True)
@@ -103,8 +99,10 @@ class DifferenceAxis:
 
     def y(self, difference: float) -> float:
         """The place of a difference, from above."""
-        room = 0.06 * (self.high - self.low) or 1.0
-        return 100 * (self.high - difference + room) / (self.high - self.low + 2 * room)
+        span = self.high - self.low
+        room = 0.06 * span or 1.0
+        offset = self.high - difference + room
+        return 100 * offset / (span + 2 * room)
 
     @property
     def ticks(self) -> dict[float, str]:
@@ -113,8 +111,11 @@ class DifferenceAxis:
         >>> DifferenceAxis(0.0, 1.0, {1.0: "won", 0.0: "tie", -1.0: "lost"}).ticks
         {1.0: 'won', 0.0: 'tie'}
         """
-        step = next(s for s in _STEPS if self.high - self.low <= 5 * s)
-        numbers = range(math.ceil(self.low / step), math.floor(self.high / step) + 1)
+        span = self.high - self.low
+        step = next(s for s in _STEPS if span <= 5 * s)
+        first = math.ceil(self.low / step)
+        last = math.floor(self.high / step)
+        numbers = range(first, last + 1)
         ticks = self.words or {
             n * step: f"{n * step:+g}" if n else "0" for n in numbers
         }
@@ -168,14 +169,12 @@ def scatter_rows(
     for label, judge_points in points.items():
         for kind, kind_points in judge_points.items():
             estimate = correlations.get(kind, {}).get(label)
+            correlation = decimals(estimate.value, ".2f") if estimate else ""
+            title = f"{label} against ratings on {kind}"
+            colour = kinds.index(kind) % 7
+            circles = _circles(kind_points, *ends)
             chart = ScatterChart(
-                kind,
-                len(kind_points),
-                decimals(estimate.value, ".2f") if estimate else "",
-                f"{label} against ratings on {kind}",
-                ends,
-                kinds.index(kind) % 7,
-                _circles(kind_points, *ends),
+                kind, len(kind_points), correlation, title, ends, colour, circles
             )
             charts.setdefault(label, []).append(chart)
     return charts

@@ -133,7 +133,9 @@ def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
         aspects.append(next(rated, scored[0] if scored else ""))
     scores = map(_score, records, aspects)
     ratings = map(_rating, records, aspects)
-    places = zip(_quantiles([*scores]), _quantiles([*ratings]), strict=True)
+    judge_quantiles = _quantiles([*scores])
+    human_quantiles = _quantiles([*ratings])
+    places = zip(judge_quantiles, human_quantiles, strict=True)
     return [
         Judgement(label, record, aspect, judge, human, abs(judge - human))
         for record, aspect, (judge, human) in zip(records, aspects, places, strict=True)
@@ -146,9 +148,8 @@ def _score(record: Record, aspect: str) -> float:
 
 def _rating(record: Record, aspect: str) -> float:
     """People's mean of an aspect, NaN where they gave none."""
-    ratings = [
-        rating for rating in record.ratings.get(aspect, ()) if not math.isnan(rating)
-    ]
+    all_ratings = record.ratings.get(aspect, ())
+    ratings = [rating for rating in all_ratings if not math.isnan(rating)]
     # rounded as in `annotator_mean`, so that equal means are equal
     if ratings:
         return round(math.fsum(ratings) / len(ratings), 9)
@@ -159,11 +160,10 @@ def _quantiles(values: Sequence[float]) -> list[float]:
     """The place of each value among all, in [0, 1]; that of equal values is the same, that of
     NaN is NaN.
     """
-    highest = max(sum(not math.isnan(value) for value in values) - 1, 1)
-    return [
-        float(rank - 1) / highest
-        for rank in scipy.stats.rankdata(values, "average", nan_policy="omit")
-    ]
+    defined_count = sum(not math.isnan(value) for value in values)
+    highest = max(defined_count - 1, 1)
+    value_ranks = scipy.stats.rankdata(values, "average", nan_policy="omit")
+    return [float(rank - 1) / highest for rank in value_ranks]
 
 
 def _contest_judgement(label: str, record: Record) -> Judgement:
@@ -218,8 +218,10 @@ def answer(record: Record) -> str:
 
 
 def _answer_by_scores(choice: Choice) -> str:
-    aspects = preferred([*dict.fromkeys(itertools.chain(*choice.scores))])
-    values = [scores[aspects[0]] for scores in choice.scores if aspects[0] in scores]
+    names = dict.fromkeys(itertools.chain(*choice.scores))
+    aspects = preferred([*names])
+    aspect = aspects[0]
+    values = [scores[aspect] for scores in choice.scores if aspect in scores]
     if len(values) < max(2, len(choice.scores)):
         return ""
     if len(values) == 2:
@@ -229,7 +231,8 @@ def _answer_by_scores(choice: Choice) -> str:
     ranked = sorted(range(len(values)), key=lambda index: -values[index])
     ranking = str(ranked[0] + 1)
     for previous, index in itertools.pairwise(ranked):
-        ranking += f"{'=' if values[previous] == values[index] else '>'}{index + 1}"
+        relation = "=" if values[previous] == values[index] else ">"
+        ranking += f"{relation}{index + 1}"
     return ranking
 
 
@@ -267,13 +270,15 @@ def _disagreement_lines(
     record = furthest.record
     if record.votes is not None:
         human_vote = _worded(record.votes.vote, item)
-        return (
-            f"{annotators}: {human_vote}",
-            f"{furthest.label}: {_worded(answer(record), item)}",
-        )
-    mean = mean_of_known(item.record.ratings[furthest.aspect])
-    rated = f"{annotators}: {furthest.aspect} {mean:.2f}"
-    judged = f"{furthest.label}: {furthest.aspect} {record.verdict.scores[furthest.aspect]:.2f}"
+        judge_vote = _worded(answer(record), item)
+        rated = f"{annotators}: {human_vote}"
+        judged = f"{furthest.label}: {judge_vote}"
+        return rated, judged
+    aspect = furthest.aspect
+    mean = mean_of_known(item.record.ratings[aspect])
+    rated = f"{annotators}: {aspect} {mean:.2f}"
+    score = record.verdict.scores[aspect]
+    judged = f"{furthest.label}: {aspect} {score:.2f}"
     return rated, judged
 
 

@@ -61,9 +61,8 @@ def select_items(
     in_turn = list(_alternate(_queues(items)))[: tiles - sampled]
     selected = {item.id: item for item in in_turn}
     unselected = [item for item in items if item.id not in selected]
-    return alternate_benchmarks(
-        [*in_turn, *random.Random(seed).sample(unselected, tiles - len(in_turn))]
-    )
+    sample = random.Random(seed).sample(unselected, tiles - len(in_turn))
+    return alternate_benchmarks([*in_turn, *sample])
 
 
 def alternate_benchmarks(items: Iterable[GalleryItem]) -> list[GalleryItem]:
@@ -75,7 +74,8 @@ def alternate_benchmarks(items: Iterable[GalleryItem]) -> list[GalleryItem]:
 
 def order(item: GalleryItem) -> tuple[float, int, str]:
     """The furthest apart first; of equals no benchmark or kind before others."""
-    return -item.disagreement, zlib.crc32(str(item.id).encode()), str(item.id)
+    name = str(item.id)
+    return -item.disagreement, zlib.crc32(name.encode()), name
 
 
 def _queues(items: Sequence[GalleryItem]) -> list[list[GalleryItem]]:
@@ -97,11 +97,12 @@ def _queues(items: Sequence[GalleryItem]) -> list[list[GalleryItem]]:
                 failed[key].append(item)
     queues = []
     for key in dict.fromkeys((*by_judge, *failed)):
-        ordered = [item for _, item in sorted(by_judge[key], key=lambda pair: -pair[0])]
-        fours = [ordered[n : n + 4] for n in range(0, len(ordered), 4)]
-        mixed = zip_longest(
-            fours, ([item] for item in failed[key]), fillvalue=list[GalleryItem]()
-        )
+        pairs = sorted(by_judge[key], key=lambda pair: -pair[0])
+        ordered = [item for _, item in pairs]
+        starts = range(0, len(ordered), 4)
+        fours = [ordered[n : n + 4] for n in starts]
+        failures = ([item] for item in failed[key])
+        mixed = zip_longest(fours, failures, fillvalue=list[GalleryItem]())
         queues.append([*chain.from_iterable(chain.from_iterable(mixed))])
     return queues
 

@@ -83,16 +83,17 @@ class Glossary:
         end = 0
         for match in _TERMS.finditer(text):
             self._used[match[0]] = meaning = _MEANINGS[match[0]]
+            term = html(match[0])
             word = Markup('<abbr title="{}" tabindex="0">{}</abbr>').format(
-                html(meaning), html(match[0])
+                html(meaning), term
             )
             parts += [html(text[end : match.start()]), word]
             end = match.end()
-        return Markup("").join([*parts, html(text[end:])])
+        parts.append(html(text[end:]))
+        return Markup("").join(parts)
 
     @property
     def used(self) -> list[tuple[str, str]]:
         """These words with their meanings, in the alphabet's order."""
-        return sorted(
-            self._used.items(), key=lambda entry: entry[0].casefold().lstrip("(")
-        )
+        meanings = self._used.items()
+        return sorted(meanings, key=lambda entry: entry[0].casefold().lstrip("("))

@@ -91,7 +91,8 @@ def subject(report: Report) -> str:
     sections = judged or report.sections
     titles = ", ".join(section.title for section in sections)
     if report.generators or not judged:
-        judges = list(dict.fromkeys(str(run.name) for run in runs))
+        names = (str(run.name) for run in runs)
+        judges = list(dict.fromkeys(names))
         corrected = (
             ", corrected by ratings"
             if any(section.corrections for section in report.sections)
@@ -147,14 +148,16 @@ def page(
         highlights = largest_disagreements(alternate_benchmarks(items), annotators)
     tile_count, sampled = tile_limits(items)
     selected = select_items(items, options.seed, tile_count, sampled)
-    needed = {*highlights, *chain(*(shown.ids for shown in prompts))}
+    shown_ids = chain(*(shown.ids for shown in prompts))
+    needed = {*highlights, *shown_ids}
     needed -= {item.id for item in selected}
     selected += [item for item in items if item.id in needed]
     thumbnails = Thumbnails(folder=folder)
     samples = Samples()
     repeated = repeated_rationales(selected)
     room = text_room(sum(len(item.judgements) for item in selected))
-    generators = [*dict.fromkeys(chain(*(shown.generators for shown in prompts)))]
+    names = chain(*(shown.generators for shown in prompts))
+    generators = [*dict.fromkeys(names)]
     prompt_ids = {item.id for s in by_prompt for item in items_by_section[s]}
     tiles = [
         tile_of(
@@ -174,10 +177,11 @@ def page(
     most_rows = MOST_LISTED // most_judges
     notes = {tile.note for tile in tiles}
     style = style_sheet(STYLE)
-    script = "".join(
+    scripts = [
         (_FOLDER / name).read_text(encoding="utf-8")
         for name in ("pictures.js", "page.js")
-    )
+    ]
+    script = "".join(scripts)
     has_files = any(thumbnail.original for thumbnail in thumbnails.rendered)
     order_text = _order_text(report)
     answers = [gate.answer] if gate else report.answers
@@ -269,7 +273,8 @@ def _is_by_prompt(report: Report, section: Section) -> bool:
 def _judges(report: Report) -> list[str]:
     """The judges in the order of their agreement with people, or as they come."""
     ranked = [number.system for _, board in report.judges for number in board.numbers]
-    return list(dict.fromkeys([*ranked, *(run.label for run in report.runs)]))
+    labels = [run.label for run in report.runs]
+    return list(dict.fromkeys([*ranked, *labels]))
 
 
 def _annotators(sections: Sequence[Section]) -> str:
@@ -302,7 +307,8 @@ def _labels(estimates_by_value: Mapping[str, Mapping[str, Estimate]]) -> list[st
 
 def _heat(value: float, ends: tuple[float, float]) -> int:
     """Shade of a cell, from 0 to 7; a value below 0 is no better than nothing."""
-    return round(7 * min(max(value / ends[1], 0.0), 1.0))
+    share = value / ends[1]
+    return round(7 * min(max(share, 0.0), 1.0))
 
 
 def _order_text(report: Report) -> str:
@@ -336,14 +342,10 @@ def _unpictured(items: Sequence[GalleryItem], annotators: str) -> Table:
             f"{judgement.label}: {_answered(judgement.record)}"
             for judgement in item.judgements
         ]
-        rows.append(
-            (
-                str(item.id),
-                (votes and votes.vote) or mean_ratings(item.record),
-                "; ".join(judges),
-                f"{item.disagreement:.2f}",
-            )
-        )
+        sample = str(item.id)
+        rating = (votes and votes.vote) or mean_ratings(item.record)
+        disagreement = f"{item.disagreement:.2f}"
+        rows.append((sample, rating, "; ".join(judges), disagreement))
     header = ("sample", annotators, "judges", "disagreement")
     return Table("rest", "Samples without pictures", header, tuple(rows))
 
@@ -396,17 +398,21 @@ class _Filters:
             name: " ".join(str(self._indices[name][value]) for value in source(tile))
             for name, source in self._sources.items()
         }
-        by_judge = dict(
-            sorted((verdict.judge, verdict.order) for verdict in tile.verdicts)
-        )  # the furthest apart comes last
+        # the furthest apart comes last
+        judge_orders = sorted(
+            (verdict.judge, verdict.order) for verdict in tile.verdicts
+        )
+        by_judge = dict(judge_orders)
         spread = self._spreads[tile.prompt]
         orders = [f"{by_judge.get(judge, -1):.3g}" for judge in self._indices["judge"]]
+        spread_text = f"{max(spread) - min(spread):.4f}" if spread else ""
+        prompt_index = list(self._spreads).index(tile.prompt)
         return {
             **data,
-            "prompt": str(list(self._spreads).index(tile.prompt)),
+            "prompt": str(prompt_index),
             "apart": " ".join(orders),
             "score": tile.score,
-            "spread": f"{max(spread) - min(spread):.4f}" if spread else "",
+            "spread": spread_text,
         }
 
     def judge_index(self, verdict: GalleryVerdict) -> int:

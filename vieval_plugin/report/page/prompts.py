@@ -57,10 +57,8 @@ class Prompt:
 
     def best_rival(self, generator: str) -> str:
         """The best generator but this one."""
-        return max(
-            (rival for rival in self.scores if rival != generator),
-            key=lambda rival: self.scores[rival],
-        )
+        rivals = (rival for rival in self.scores if rival != generator)
+        return max(rivals, key=lambda rival: self.scores[rival])
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,8 @@ class Bars:
     @property
     def words(self) -> str:
         """Text alternative of the chart."""
-        return f"{self.first} minus {self.second}: mean {sentence_number(self.mean)}"
+        mean = sentence_number(self.mean)
+        return f"{self.first} minus {self.second}: mean {mean}"
 
 
 #: Prompts that are worth a look, by the reason, each with the generators whose pictures show it;
@@ -116,11 +115,8 @@ class PromptRows:
         prompts_shown = {
             prompt for prompts in self.groups.values() for prompt, _ in prompts
         }
-        return (
-            prompts_shown
-            | {prompt.id for prompt in self.columns}
-            | {*filter(None, [self.shown])}
-        )
+        column_ids = {prompt.id for prompt in self.columns}
+        return prompts_shown | column_ids | {*filter(None, [self.shown])}
 
     def words(self, prompt: Prompt) -> str:
         """A prompt with its scores, in words."""
@@ -142,11 +138,8 @@ def _best_first(
     def advantage(prompt: Prompt) -> float:
         return prompt.scores.get(first, math.nan) if alone else prompt.lead(first)
 
-    return sorted(
-        (prompt for prompt in prompts if not math.isnan(advantage(prompt))),
-        key=advantage,
-        reverse=True,
-    )
+    scored = (prompt for prompt in prompts if not math.isnan(advantage(prompt)))
+    return sorted(scored, key=advantage, reverse=True)
 
 
 def prompt_rows(
@@ -184,16 +177,8 @@ def prompt_rows(
     shown_groups = {}
     if has_differences:
         shown_groups = {title: prompts for title, prompts in groups.items() if prompts}
-    measured = board.measure.noun
-    if not board.measure.counts_contests:
-        in_words = "" if measured_quantity(board) else ASPECTS.get(board.aspect, "")
-        measured += f" {board.aspect}{f' ({in_words})' * bool(in_words)}"
-    where = ""
-    if board.breakdown:
-        where = f" on {board.breakdown} {board.value}"
-    benchmark = "" if section.benchmark.name == OWN else f"{section.title}: "
     return PromptRows(
-        title=f"{benchmark}{measured}{where}, by {judge_words(board)}",
+        title=_rows_title(section, board),
         generators=tuple(generators),
         columns=columns,
         shown=_first_shown(board, compared, fallen),
@@ -206,6 +191,20 @@ def prompt_rows(
     )
 
 
+def _rows_title(section: Section, board: Leaderboard) -> str:
+    """Describe the rows: benchmark, measure, part and judge."""
+    measured = board.measure.noun
+    if not board.measure.counts_contests:
+        in_words = "" if measured_quantity(board) else ASPECTS.get(board.aspect, "")
+        legend = f" ({in_words})" if in_words else ""
+        measured += f" {board.aspect}{legend}"
+    where = ""
+    if board.breakdown:
+        where = f" on {board.breakdown} {board.value}"
+    benchmark = "" if section.benchmark.name == OWN else f"{section.title}: "
+    return f"{benchmark}{measured}{where}, by {judge_words(board)}"
+
+
 def _title_order(board: Leaderboard, challenger: str) -> list[str]:
     """The generators as the title has them: the challenger of a gate first, and two that cannot
     be told apart as they came in.
@@ -214,13 +213,9 @@ def _title_order(board: Leaderboard, challenger: str) -> list[str]:
     pairs = comparison.all_pairs
     told_apart = any(pair.significant or pair.doubtful for pair in pairs)
     as_given = len(pairs) == 1 and not told_apart and not board.measure.uses_ratings
-    return sorted(
-        (
-            s.label
-            for s in (comparison.compared.systems if as_given else comparison.systems)
-        ),
-        key=lambda label: label != challenger,
-    )
+    systems = comparison.compared.systems if as_given else comparison.systems
+    labels = (system.label for system in systems)
+    return sorted(labels, key=lambda label: label != challenger)
 
 
 def _shown_ends(ordered: list[Prompt]) -> list[Prompt]:
@@ -239,9 +234,8 @@ def _first_shown(
     """
     if not ordered:
         return None
-    told_apart = any(
-        pair.significant or pair.doubtful for pair in board.comparison.pairs
-    )
+    pairs = board.comparison.pairs
+    told_apart = any(pair.significant or pair.doubtful for pair in pairs)
     typical = ordered[0 if told_apart else len(ordered) // 2]
     return next(iter(fallen), typical).id
 
@@ -263,9 +257,8 @@ def _bars(
         mean = Estimate(
             factor * difference.value, factor * difference.low, factor * difference.high
         )
-    finite_ends = [
-        end for end in (0.0, *leads, mean.low, mean.high) if not math.isnan(end)
-    ]
+    ends = (0.0, *leads, mean.low, mean.high)
+    finite_ends = [end for end in ends if not math.isnan(end)]
     if board.measure.counts_contests:
         description = {1.0: "won", 0.0: "tie", -1.0: "lost"}
     else:
@@ -308,8 +301,10 @@ def _prompts(
                 model = record.id.image_model or YOUR_IMAGES
                 scores.append((model, record.verdict.scores[board.aspect]))
         if scores:
-            name = f"{item.id.part}/{item.record.group or item.id.uid}"
-            means = {m: mean_of(values) for m, values in grouped(scores).items()}
+            group = item.record.group or item.id.uid
+            name = f"{item.id.part}/{group}"
+            by_model = grouped(scores)
+            means = {m: mean_of(values) for m, values in by_model.items()}
             prompts.append(Prompt(item.id, name, means))
     return prompts
 
@@ -323,7 +318,8 @@ def _groups(
     """Prompts where the first generator is furthest behind, of a gate those on which it fell, and
     those on which none reaches half of the scale.
     """
-    prompts_behind = [prompt for prompt in ordered[::-1] if prompt.lead(first) < 0]
+    reverse_order = ordered[::-1]
+    prompts_behind = [prompt for prompt in reverse_order if prompt.lead(first) < 0]
     ending = "" if first == YOUR_IMAGES else "s"
     lower = f"lose{ending}" if board.measure.counts_contests else f"score{ending} lower"
     title = _count_title(
@@ -353,8 +349,10 @@ def _groups(
 
 def _ends(ordered: Sequence[Prompt]) -> PromptGroups:
     """Prompts of one generator alone: those with its lowest scores, then those with its highest."""
-    lowest = ordered[::-1][: min(_CARDS_ALONE, (len(ordered) + 1) // 2)]
-    highest = ordered[: min(_CARDS_ALONE, len(ordered) - len(lowest))]
+    half = (len(ordered) + 1) // 2
+    lowest = ordered[::-1][: min(_CARDS_ALONE, half)]
+    remaining = len(ordered) - len(lowest)
+    highest = ordered[: min(_CARDS_ALONE, remaining)]
     groups = {"The lowest scores": lowest, "The highest scores": highest}
     return {
         title: [(prompt.id, ()) for prompt in prompts]
@@ -371,7 +369,8 @@ def _count_title(
     extent = ""
     if len(prompts) > _CARDS:
         extent = f"; the {_CARDS} {extremes}"
-    return f"{what} on {len(prompts)} of {plural(len(ordered), 'prompt')}{extent}"
+    total = plural(len(ordered), "prompt")
+    return f"{what} on {len(prompts)} of {total}{extent}"
 
 
 def _distributions(section: Section, board: Leaderboard) -> tuple[Histogram, ...]:

@@ -68,32 +68,15 @@ def scale(
     estimates = [row.estimate for row in rows if row.estimate.defined]
     if not estimates:
         return Markup("")
-    values = [
-        end
-        for e in estimates
-        for end in (e.value, e.low, e.high)
-        if not math.isnan(end)
-    ]
-    values += [
-        *(value for row in rows for value in row.others.values()),
-        *references.values(),
-    ]
-    margin = max(0.05 * (max(values) - min(values)), 0.05)
-    low, high = (
-        board.ends
-        if board.ranks_generators
-        else (min(values) - margin, max(values) + margin)
-    )
+    low, high = _scale_ends(rows, estimates, references, board)
     step = 1 if high - low <= 0.6 else 2
 
     def x(value: float) -> str:
-        return f"{100 * (min(max(value, low), high) - low) / (high - low):.2f}%"
+        clipped = min(max(value, low), high)
+        return f"{100 * (clipped - low) / (high - low):.2f}%"
 
-    ticks = [
-        n / 10
-        for n in range(math.ceil(low * 10), math.floor(high * 10) + 1)
-        if n % step == 0
-    ]
+    tenths = range(math.ceil(low * 10), math.floor(high * 10) + 1)
+    ticks = [n / 10 for n in tenths if n % step == 0]
     text = template(_TEMPLATE).render(
         title=title,
         rows=rows,
@@ -104,6 +87,26 @@ def scale(
         short=short_number,
     )
     return Markup(text)
+
+
+def _scale_ends(
+    rows: Sequence[ScaleRow],
+    estimates: Sequence[Estimate],
+    references: Mapping[Role, float],
+    board: Leaderboard,
+) -> tuple[float, float]:
+    """Return the ends of a scale: of generators the board's, else those of all values."""
+    if board.ranks_generators:
+        return board.ends
+    values = list[float]()
+    for estimate in estimates:
+        ends = (estimate.value, estimate.low, estimate.high)
+        values += [end for end in ends if not math.isnan(end)]
+    for row in rows:
+        values += row.others.values()
+    values += references.values()
+    margin = max(0.05 * (max(values) - min(values)), 0.05)
+    return min(values) - margin, max(values) + margin
 
 
 def _guide_lines(
@@ -141,8 +144,10 @@ def gate_axis(gate: Gate, unit: str) -> Markup:
     high = max(*ends, gate.margin)
     room = 0.05 * (high - low)
 
+    span = high - low + 2 * room
+
     def x(value: float) -> float:
-        return 100 * (value - low + room) / (high - low + 2 * room)
+        return 100 * (value - low + room) / span
 
     path = _TEMPLATE.with_name("gate_axis.html.jinja")
     return Markup(template(path).render(rows=rows, gate=gate, unit=unit, x=x))

@@ -30,6 +30,7 @@ from vieval_plugin.judges.protocol import (
     Sample,
     SampleId,
     Status,
+    Verdict,
 )
 from vieval_plugin.judges.tools import from_json
 from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
@@ -254,8 +255,9 @@ def tile_of(
             for n, sample in enumerate(outputs, start=1)
         ]
     room_each = room // len(records)
+    repeated_texts = repeated or {}
     verdicts = [
-        _verdict(judgement, room_each, by_prompt, repeated or {})
+        _verdict(judgement, room_each, by_prompt, repeated_texts)
         for judgement in item.judgements
     ]
     pictures = _pictures(
@@ -266,9 +268,9 @@ def tile_of(
     )
     if len(pictures) > _MOST_PICTURES:
         notes.append(f"{len(pictures) - _MOST_PICTURES} more images are not shown.")
-    models = [c.image_model for record in records for c in record.candidates] or [
-        r.id.image_model for r in records
-    ]
+    models = [c.image_model for record in records for c in record.candidates]
+    if not models:
+        models = [r.id.image_model for r in records]
     record = item.record
     title = " against ".join(models) or item.id.uid
     if by_prompt:
@@ -346,7 +348,8 @@ def _captions(
         record.id: _scored_caption(record, _aspect_reason(rationale, aspect, record))
         for record, rationale in scored
     }
-    for sample in {*chain(*(record.candidates for record, _ in contests))}:
+    candidates = chain(*(record.candidates for record, _ in contests))
+    for sample in {*candidates}:
         captions[sample] = _contest_caption(sample, contests)
     return captions
 
@@ -369,7 +372,8 @@ def _aspect_reason(rationale: str, aspect: str, record: Record) -> str:
     """The reason of one aspect among all; all where it has none."""
     names = "|".join(map(re.escape, record.verdict.scores))
     pattern = rf"^{re.escape(aspect)}: .*?(?=\n(?:{names}): |\Z)"
-    match = re.search(pattern, rationale, re.MULTILINE | re.DOTALL) if aspect else None
+    flags = re.MULTILINE | re.DOTALL
+    match = re.search(pattern, rationale, flags) if aspect else None
     return match[0] if match else rationale
 
 
@@ -433,10 +437,10 @@ def _contest_caption(
     reason = rationale if most_points or len(contests) > 1 else ""
     head = ""
     if len(values) > 1:
-        head = f"won {values.count(1.0)} of {len(values)}: "
-    return Picture(
-        "", "no image", True, mean_of(values), f"{head}{'; '.join(texts)}", reason
-    )
+        wins = values.count(1.0)
+        head = f"won {wins} of {len(values)}: "
+    text = f"{head}{'; '.join(texts)}"
+    return Picture("", "no image", True, mean_of(values), text, reason)
 
 
 def _pictures(
@@ -525,25 +529,7 @@ def _verdict(
     rationale = ""
     if judgement.label not in repeated:
         rationale = _cut(reasons(record), min(_MOST_TEXT, room))
-    steps = []
-    left_out = 0
-    head = (
-        "",
-        verdict.rationale.strip(),
-        verdict.reason.strip(),
-    )
-    for step in verdict.trace:
-        texts = dict.fromkeys((step.answer.strip(), step.reason.strip()))
-        text = "\n".join(text for text in texts if text not in head)
-        if not text and step.status is Status.OK:
-            continue
-        if room <= 0:
-            left_out += 1
-            continue
-        excerpt = _cut(text, min(_MOST_TEXT, room))
-        room -= len(excerpt)
-        scores = ", ".join(f"{score:g}" for score in step.scores or step.bounds or ())
-        steps.append(GalleryVerdictStep(step.label, str(step.status), scores, excerpt))
+    steps, left_out = _steps(verdict, room)
     on = ""
     if by_prompt:
         models = " and ".join(c.image_model for c in record.candidates)
@@ -560,6 +546,27 @@ def _verdict(
         tuple(steps),
         left_out,
     )
+
+
+def _steps(verdict: Verdict, room: int) -> tuple[list[GalleryVerdictStep], int]:
+    """Cut the steps of a verdict to `room` characters, and count those without room."""
+    steps = []
+    left_out = 0
+    head = ("", verdict.rationale.strip(), verdict.reason.strip())
+    for step in verdict.trace:
+        texts = dict.fromkeys((step.answer.strip(), step.reason.strip()))
+        text = "\n".join(text for text in texts if text not in head)
+        if not text and step.status is Status.OK:
+            continue
+        if room <= 0:
+            left_out += 1
+            continue
+        excerpt = _cut(text, min(_MOST_TEXT, room))
+        room -= len(excerpt)
+        step_scores = step.scores or step.bounds or ()
+        scores = ", ".join(f"{score:g}" for score in step_scores)
+        steps.append(GalleryVerdictStep(step.label, str(step.status), scores, excerpt))
+    return steps, left_out
 
 
 def scores_text(scores: Mapping[str, float]) -> str:
