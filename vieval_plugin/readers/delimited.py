@@ -110,8 +110,11 @@ def _delimiter(lines: Sequence[str]) -> str:
     """The sign of which most lines have as many as the header."""
 
     def share(sign: str) -> float:
-        quoting = csv.QUOTE_NONE if sign == "\t" else csv.QUOTE_MINIMAL
-        rows = csv.reader(lines, delimiter=sign, quoting=quoting)
+        rows = csv.reader(
+            lines,
+            delimiter=sign,
+            quoting=csv.QUOTE_NONE if sign == "\t" else csv.QUOTE_MINIMAL,
+        )
         widths = [len(cells) for cells in rows]
         if not widths or widths[0] < 2:
             return 0.0
@@ -195,11 +198,10 @@ def csv_table(path: Path, header_advice: str = _HEADER_ADVICE) -> InputTable:
 
 
 def _reader(lines: Iterable[str], dialect: _Dialect) -> Reader:
-    quoting = csv.QUOTE_MINIMAL if dialect.quotes else csv.QUOTE_NONE
     return csv.reader(
         lines,
         delimiter=dialect.delimiter,
-        quoting=quoting,
+        quoting=csv.QUOTE_MINIMAL if dialect.quotes else csv.QUOTE_NONE,
         strict=True,
         skipinitialspace=dialect.skips_spaces,
     )
