@@ -56,9 +56,7 @@ def test_config_has_every_field_of_a_backbone_and_stays_the_defaults(capsys):
         *config.Scorer.__dataclass_fields__,
     ]
     assert config.Config.model_validate(yaml.safe_load(text)) == config.Config()
-    example = text.split("backbones: {}\n# of each:\n")[1].split(
-        "# networks that measure"
-    )[0]
+    example = text.split("backbones: {}\n# of each:\n")[1].split("# scorer networks")[0]
     [(name, given)] = yaml.safe_load(re.sub("(?m)^# {3}", "", example)).items()
     assert name == "NAME"
     config.Backbone.model_validate({**given, "base_url": "http://127.0.0.1:8000/v1"})

@@ -221,7 +221,7 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
     for start in range(0, len(levels), block):
         rows = slice(start, start + block)
         squares = _squared_differences(levels[rows, None], levels, level)
-        expected += counts[rows] @ squares @ counts
+        expected += float(counts[rows] @ squares @ counts)
     return float(1 - (counts.sum() - 1) * observed / expected)
 
 
