@@ -34,6 +34,7 @@ from vieval_plugin.report.writing import (
 from vieval_plugin.results.runs import Results, load_results, results_of
 from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.untrusted import path_of
+from vieval_plugin.text.wording import plural
 
 if TYPE_CHECKING:
     from vieval_plugin.api.verdicts import Verdicts
@@ -338,8 +339,8 @@ def results_given(
     results = results_of(records)
     if len(results.records) < len(records):
         raise VievalError(
-            f"{len(records)} verdicts cover {len(results.records)} samples; pass one "
-            "verdict per judge and sample, and number the images of a prompt with `draw`"
+            f"{len(records)} verdicts cover {plural(len(results.records), 'sample')}; pass "
+            "one verdict per judge and sample, and number the images of a prompt with `draw`"
         )
     return results
 

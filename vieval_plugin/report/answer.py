@@ -589,7 +589,8 @@ def _failed_verdicts_sentence(board: Leaderboard, most: float = 0.0) -> str:
     verdicts = sum(cost.verdicts for cost in board.costs.values())
     if failed <= most * verdicts:
         return ""
-    return f"{failed} of {verdicts} verdicts have no score ({statuses_text(statuses.items())})."
+    have = "has" if failed == 1 else "have"
+    return f"{failed} of {verdicts} verdicts {have} no score ({statuses_text(statuses.items())})."
 
 
 def _missing_number_sentence(board: Leaderboard) -> str:

@@ -373,7 +373,7 @@ def write_report(
     }
     if order and not any(key.table == ORDER for key in cells):
         raise VievalError(
-            f"{order}: the results must have scores of at least two of its image models; it lists "
+            f"{order}: the results must have scores for at least two of its image models; it lists "
             f"{', '.join(reference_order[:5])}"
         )
     comparison = compare_with_printed(expected, cells) if expected else None

@@ -319,10 +319,12 @@ class Store:
                 "DELETE FROM claims WHERE owner = :owner", {"owner": self._owner}
             )
             if self._spool.rows:
+                count = len(self._spool.rows)
                 tqdm.write(
                     (
-                        f"vieval: {locked(self.path)}; {len(self._spool.rows)} replies were saved "
-                        f"to {self._spool.path} for the next run"
+                        f"vieval: {locked(self.path)}; saved {count} "
+                        f"{'reply' if count == 1 else 'replies'} to {self._spool.path} "
+                        "for the next run"
                     ),
                     file=sys.stderr,
                 )
