@@ -330,7 +330,7 @@ def _network_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
         _refuse(
             pack,
             "network.form",
-            f"must be the type of the network; see {page}",
+            f"must be a form of network, such as value_head or dual_encoder; see {page}",
         )
     if (manifest.scale is None) == (manifest.sigmoid is None):
         reason = "set either scale or sigmoid to turn the network's number into a score"

@@ -197,7 +197,7 @@ def descriptions(
     for origin, description in _iter_entry_points(group, names, kind):
         if description.name in entries:
             _warn(
-                f"skipping {description.name!r} of {origin}: the name is already used"
+                f"skipping {description.name!r} from {origin}: the name is already taken"
             )
         else:
             entries[description.name] = description

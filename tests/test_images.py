@@ -184,7 +184,7 @@ def test_samples_without_an_agreed_range_are_refused(samples):
 def test_floats_a_little_above_1_are_refused_in_place_of_black():
     picture = PIL.Image.fromarray(np.float32([[0, 0.5, 1.001]]))
     assert (
-        "are ambiguous; clip them to 1, or save the image with 8 or 16 bits"
+        "are ambiguous (0 to 1, or 0 to 255?); clip them to 1, or save the image with 8 or 16 bits"
         in refusal(file(picture, "TIFF"))
     )
 

@@ -501,8 +501,8 @@ def _narrow_samples(picture: Picture) -> Picture:
         scale = 1 / 257
     elif 1 < high < 2:
         raise ValueError(
-            f"pixel values up to {high:.9g} are ambiguous; clip them to 1, or save "
-            "the image with 8 or 16 bits"
+            f"pixel values up to {high:.9g} are ambiguous (0 to 1, or 0 to 255?); clip "
+            "them to 1, or save the image with 8 or 16 bits"
         )
     elif low >= 0 and high <= 255:  # which is false of NaN
         scale = 255 if high <= 1 else 1

@@ -241,7 +241,7 @@ def test_what_is_no_sample_is_told_with_its_number(values, told):
     refuses(told, conversion.samples, values)
 
 
-FEW = "images and prompts must have the same length, got 2 images and 1 prompts"
+FEW = "images and prompts must have the same length, got 2 images and 1 prompt"
 NO_PROMPTS = "prompts is NoneType; pass a list of strings, or one string for all"
 
 

@@ -88,7 +88,7 @@ async def test_an_answer_that_trickles_is_given_up_at_the_deadline():
         slow = await asyncio.wait_for(backend.answer(chat("slow")), 120)
         beside.cancel()
     assert slow.status is Status.API_ERROR
-    assert slow.reason == "no complete answer within 1 s, 2 times"
+    assert slow.reason == "no complete response within 1 s, 2 times"
 
 
 async def test_a_request_that_is_read_without_end_is_given_up_too():
@@ -97,7 +97,7 @@ async def test_a_request_that_is_read_without_end_is_given_up_too():
 
     options = {"timeout": 60, "deadline": 0.2, "retries": 0, "patience": 0.5}
     async with handled(handle, **options) as backend:
-        with pytest.raises(VievalError, match=r"no complete answer within 0\.2 s"):
+        with pytest.raises(VievalError, match=r"no complete response within 0\.2 s"):
             await asyncio.wait_for(backend.answer(chat("x")), 120)
 
 

@@ -188,7 +188,7 @@ def test_pairs_that_no_ranking_fits_are_a_contest_without_a_vote(tmp_path, hub):
         (hub_rows("1", 2, {"AvsB": "A>C"}), "the ranking must contain A, B, got 'A>C'"),
         (
             hub_rows("1", 3, {"AvsB": "A>B"}),
-            "cannot combine the rows of TIGER-Lab/EditReward-Bench (ValueError: group 3-1 must have 3 candidates, got 2 in 1 rows)",
+            "cannot combine the rows of TIGER-Lab/EditReward-Bench (ValueError: group 3-1 must have 3 candidates, got 2 in 1 row)",
         ),
         (
             hub_rows("1", 3, THREE) + hub_rows("1", 3, {"AvsB": "A>B"}),

@@ -74,7 +74,7 @@ def test_contests_of_a_log_have_its_texts_and_no_images(shared_data):
     assert found == "candidate 1: the sample has no source image"
     [line] = BENCHMARK.missing(shared_data, "edit")
     assert line.startswith(
-        "1838 of 1838 outputs have no image (first: genai_bench_tiger/edit/unnamed/0#1); run"
+        "no image for 1838 of 1838 outputs (first: genai_bench_tiger/edit/unnamed/0#1); run"
     )
 
 
@@ -201,11 +201,11 @@ def sides(*candidates):
         ({"tags": False}, "tags must be a list of tags, got false"),
         (
             {"images": {"source": "x" * 300}},
-            "the file name in source is too long (300 characters)",
+            "the file name in source is too long (300 characters; limit ",
         ),
         (
             {"images": {"source": "x/" * 2000}},
-            "the file name in source is too long (4000 characters)",
+            "the file name in source is too long (4000 characters; limit ",
         ),
         ({"group": "\ud800"}, "a lone surrogate"),
         (sides(candidate(0)), "a contest must have at least 2 candidates, got 1"),
@@ -257,7 +257,7 @@ def test_a_candidate_without_an_image_does_not_apply(tmp_path, images):
     [contest] = BENCHMARK.load(tmp_path, "edit")
     found = missing_inputs_reason(viescore.SPEC, contest)
     assert found == "candidate 2: the sample has no output image"
-    assert "1 of 2 outputs have no image" in BENCHMARK.missing(tmp_path, "edit")[-1]
+    assert "no image for 1 of 2 outputs" in BENCHMARK.missing(tmp_path, "edit")[-1]
 
 
 def test_two_videos_with_frames_in_one_folder_are_told(tmp_path):

@@ -216,7 +216,7 @@ def test_prompts_are_fetched_once(tmp_path, monkeypatch, shared_data):
         monkeypatch.setattr(geneval, "ADDRESS", f"http://{host}/prompts")
         refused = GENERATED.prepare(tmp_path, Preparing())
         assert not refused.complete
-        assert "its SHA-256 must begin with 5c48e0813e81" in refused.lines[0]
+        assert "SHA-256 mismatch: expected 5c48e0813e81" in refused.lines[0]
         assert not (tmp_path / "geneval" / geneval.PROMPTS).exists()
         for _ in range(2):
             done = GENERATED.prepare(tmp_path, Preparing())

@@ -111,7 +111,7 @@ def test_an_image_that_is_gone_or_changed_is_one_line(anchor, tmp_path, vieval):
     assert "has changed since it was judged" in line
     copies[0].unlink()
     [line] = vieval("anchor", "check", anchor, code=1).err.splitlines()
-    assert "images are missing (first: " in line
+    assert "missing 1 image (first: " in line
     copies[0].write_bytes(kept)
 
 

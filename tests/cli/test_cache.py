@@ -1,4 +1,4 @@
-"""`vieval cache`: what the store of replies holds."""
+"""`vieval cache`: what the reply cache holds."""
 
 import io
 import json
@@ -18,7 +18,7 @@ def test_cache_shows_exports_and_clears(store, server, vieval):
     assert len(exported) == 4
     assert all(row["reply"]["kind"] == "Text" for row in exported)
     printed = vieval("cache", "clear", "--model", "fak", "--yes", code=1).err
-    assert printed.endswith("contains no replies of 'fak'; did you mean fake?\n")
+    assert printed.endswith("contains no replies from 'fak'; did you mean fake?\n")
     assert vieval("cache", "clear", "--yes").out == "deleted 4 replies\n"
 
 
@@ -42,9 +42,9 @@ def test_clear_deletes_nothing_unasked(store, server, monkeypatch, vieval):
         monkeypatch.setattr("sys.stdin", Terminal(answer))
         out = vieval("cache", "clear", "--model", "fake").out
         assert out.startswith(
-            f"delete 2 replies of fake from {store}? Requesting them again costs calls. [y/N] "
+            f"delete 2 replies from fake in {store}? Requesting them again costs calls. [y/N] "
         )
-        assert out.endswith(f"not confirmed: kept 2 replies of fake in {store}\n")
+        assert out.endswith(f"not confirmed: kept 2 replies from fake in {store}\n")
     monkeypatch.setattr("sys.stdin", Terminal("Yes\n"))
     assert vieval("cache", "clear", "--model", "fake").out.endswith(
         "deleted 2 replies\n"

@@ -121,7 +121,7 @@ def test_a_killed_run_asks_nothing_twice(folder, server, asked, vieval, count):
     before = Counter(asked)
     said = vieval(*scoring(folder, server))
     assert re.search(
-        r"vieval: resuming with \d+ verdicts from an earlier run", said.err
+        r"vieval: resuming with \d+ verdicts? from an earlier run", said.err
     )
     written = lines(folder / "v.jsonl")
     assert [row["uid"] for row in written] == [f"u{n}" for n in range(count)]
@@ -250,10 +250,10 @@ def test_a_file_that_lost_verdicts_says_how_many(folder, server, vieval):
     samples(folder, 6)
     vieval(*scoring(folder, server))
     out = folder / "v.jsonl"
-    assert "verdicts of its runs" not in "".join(vieval("rank", out))
+    assert "verdicts from its runs" not in "".join(vieval("rank", out))
     out.write_text("".join(out.read_text().splitlines(keepends=True)[:-2]))
     assert (
-        f"{out} contains only 4 of the 6 verdicts of its runs; the missing ones are not counted"
+        f"{out} contains only 4 of the 6 verdicts from its runs; the missing ones are not counted"
         in "".join(vieval("rank", out))
     )
 

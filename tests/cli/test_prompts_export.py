@@ -136,7 +136,7 @@ def test_prompts_that_the_data_lacks_are_one_line(tmp_path, capsys):
     )
     line = refusal(export_prompts, benchmark, "tig", tmp_path, tmp_path / "out")
     assert (
-        "vieval_demo/tig: 1 of 1 prompts have no text in the local data; run `vieval prepare "
+        "vieval_demo/tig: 1 of 1 prompts has no text in the local data; run `vieval prepare "
         "vieval_demo`"
     ) in line
 

@@ -204,7 +204,7 @@ def test_a_baseline_that_does_not_fit_is_refused_first(judge, vieval):
             ["--prompts", "reworded.csv"],
             "'p7' has prompt 'a grey square 7' and 'a red square 7'; make a new baseline",
         ),
-        (["--prompts", "longer.csv"], "1 prompts are new (first: 'p80')"),
+        (["--prompts", "longer.csv"], "1 new prompt (first: 'p80')"),
         (["--judge", "sharpness"], "judged with judge viescore, now sharpness"),
         (
             ["--temperature", "0.7"],
@@ -335,7 +335,7 @@ def test_an_unchanged_judge_judges_both_sides_of_an_anchor(judge, vieval):
         assert " on 60 prompts. " in shown[1]
         assert shown[2].startswith("No drift found: viescore 0shot by fake ")
         assert (
-            "note: only 60 of 80 verdicts are compared: those on prompts from anchor.jsonl"
+            "note: compared only 60 of 80 verdicts: those on prompts from anchor.jsonl"
             in shown
         )
         for picture in Path("anchor.images").iterdir():
@@ -399,12 +399,12 @@ def test_a_server_that_fails_makes_no_gate_and_goes_on_where_it_stopped(judge, v
             "--prompts prompts.csv"
         )
         line = vieval("rank", *flags, *named(judge), code=1).err.splitlines()[-1]
-        assert line.startswith(f"vieval: m: 1 of {N} images were not generated (")
+        assert line.startswith(f"vieval: m: failed to generate 1 of {N} images (")
         broken.clear()
         count = len(generator.requests)
         said = vieval("rank", *flags, *named(judge)).err
     assert len(generator.requests) == count + 1
-    assert f"{N - 1} images in night are from an interrupted run" in said
+    assert f"kept {N - 1} images in night from an interrupted run" in said
 
 
 def test_a_killed_run_leaves_no_result_and_resumes(judge, vieval):

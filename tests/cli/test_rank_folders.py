@@ -75,7 +75,7 @@ def test_verdicts_of_another_judge_are_not_replaced(tmp_path, vieval):
     vieval(*sharpness, code=1)  # grey squares have no sharpness
     written = out.read_bytes()
     assert vieval(*command, "--judge", "ssim", code=1).err == (
-        f"vieval: {out} contains verdicts of a run with --judge sharpness, now ssim; "
+        f"vieval: {out} contains verdicts from a run with --judge sharpness, now ssim; "
         "choose another --out, or delete the file\n"
     )
     assert out.read_bytes() == written

@@ -343,7 +343,7 @@ def test_only_failed_requests_are_sent_again(tmp_path, store, batched):
         batched(service, code=1)
         store.unlink()
         said = batched(service).err
-        assert "no answer to 1 request after 3 rounds; resending" in said
+        assert "no response to 1 request after 3 rounds; resending" in said
         assert set(service.paid.values()) == {1}
     assert not (tmp_path / "v.jsonl.batches").exists()
 
@@ -555,7 +555,7 @@ def test_anyone_answers_files_of_batches(live, tmp_path, refused, vieval):
         )
         for bad in (b"", b'{"custom_id": [1]}\n', b'{"custom_id": "another"}\n'):
             Path(answers).write_bytes(bad)
-            assert "answers.jsonl has no answers to the requests in" in refused(
+            assert "answers.jsonl has no responses to the requests in" in refused(
                 arguments
             )
         Path(answers).write_bytes(service.contents[batch["output_file_id"]])

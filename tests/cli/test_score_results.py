@@ -79,7 +79,7 @@ def test_pages_say_which_images_changed(folder, vieval, tmp_path):
     vieval("show", "out/v.jsonl", "theirs/2", "--html", "one.html")
     assert "changed" not in (folder / "one.html").read_text()
     said = vieval("show", "out/v.jsonl", "mine/1", "--html", "one.html", code=1).err
-    assert "has changed since it was judged; restore it, or judge again" in said
+    assert "has changed since it was judged; restore it, or run the judge again" in said
 
 
 def test_images_in_cells_of_a_parquet_file_are_shown(folder, vieval):

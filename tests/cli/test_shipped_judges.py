@@ -174,7 +174,7 @@ def test_other_texts_than_the_pinned_ones_are_refused(name, vieval, tmp_path):
     source = checkout(name, tmp_path / "repository")
     to = tmp_path / "packs"
     said = vieval("prompts", "import", name, source, "--to", to, code=1)
-    assert "its texts must have the SHA-256 " in said.err
+    assert "SHA-256 mismatch in its text: expected " in said.err
     assert not (to / name).exists()
 
 

@@ -295,7 +295,7 @@ def test_a_replay_refuses_an_absent_task(ratings_folder, cig_logs, tmp_path):
         data=ratings_folder,
     )
     assert (
-        "no recorded verdicts for imagenhub/cig (it contains no readable verdicts of vqascore)"
+        "no recorded verdicts for imagenhub/cig (it contains no readable verdicts by vqascore)"
         in line
     )
     for path in cig_logs.rglob("*.json"):

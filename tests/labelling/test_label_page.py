@@ -189,7 +189,7 @@ def test_what_is_rated_is_left_out_of_a_larger_page(samples_file, tmp_path, viev
     assert len(asked) == 2
     assert not [key for key in asked if key in rated]
     told = vieval(*label, 3, *human, code=1).err
-    assert "selects only rated images (3); pass a larger --n" in told
+    assert "the selected images (3) are already rated; to rate more, " in told
 
 
 def test_a_plan_stands_beside_the_page_and_asks_up_to_its_looks(tmp_path, vieval):

@@ -219,7 +219,7 @@ def test_a_printed_row_of_other_answers_is_an_erratum_and_says_so(boards):
     of_row = errata["ControlNet", "SC"]
     assert (of_row.printed, round(of_row.computed, 4)) == (0.4270, 0.3902)
     assert of_row.reason.startswith(
-        "The published answers reproduce the paper's own average of the task, 0.4360"
+        "The published answers reproduce the paper's own average for the task, 0.4360"
     )
     assert boards[1].errata == []
 
@@ -358,7 +358,7 @@ def test_errata_are_the_cells_that_are_known_to_be_wrong(shared_data):
     assert reasons == {
         "It is the number of Prompt2prompt",
         "It is the number of MagicBrush",
-        "The published answers reproduce the paper's own average of the task",
+        "The published answers reproduce the paper's own average for the task",
         "It is an average of printed numbers",
     }
     assert all(number.computed is not None for number in numbers)

@@ -151,7 +151,7 @@ OTHERS = "imagenhub/cig/ControlNet/other_sample_0.jpg"
             *(other_ratings, True),
             "sample_0.jpg: its human ratings or votes differ from the benchmark's$",
         ),
-        (twice, False, f"lines 1 and 41 are both verdicts of viescore on {SAMPLE}"),
+        (twice, False, f"lines 1 and 41 are both verdicts by viescore on {SAMPLE}"),
         (empty_reason, False, r"failed \(parse_failure\) without a reason"),
     ],
 )

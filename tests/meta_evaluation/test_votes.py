@@ -204,7 +204,7 @@ GOOD, LARGE, NO_NUMBER = {"O": 0.5}, {"O": 7.0}, {"O": math.nan}
         ),
         (
             edited_contest(scores=(GOOD,)),
-            "the judge must score 2 candidates, got 1 scores",
+            "the judge must score 2 candidates, got 1 score",
         ),
         (edited_contest(scores=(GOOD, LARGE)), FROM_MINUS_1),
         (edited_contest(scores=(GOOD, NO_NUMBER)), FROM_MINUS_1),

@@ -286,7 +286,7 @@ def test_without_the_package_its_results_are_named_in_one_line(
         (
             "vieval.judges",
             "from vieval_plugin.judges.vqascore import SPEC",
-            "skipping 'vqascore' of broken (entry point mine of vieval.judges): the name is already used",
+            "skipping 'vqascore' from broken (entry point mine of vieval.judges): the name is already taken",
         ),
         (
             "vieval.benchmarks",

@@ -377,7 +377,7 @@ OTHERS = {
     "parquet that is cut off": (b"PAR1" + bytes(8), UNREADABLE),
     "a footer of 2 GiB": (
         b"PAR1" + bytes(8) + b"\xff\xff\xff\x7fPAR1",
-        "its footer of 2047 MiB",
+        "its footer is too large (2047 MiB",
     ),
     "Arrow that is cut off": (b"ARROW1\0\0" + bytes(8), UNREADABLE),
     "a stream of garbage": (b"\xff" * 7 + b"\x7f" + bytes(80), UNREADABLE),

@@ -178,7 +178,7 @@ def test_the_model_that_is_meant_is_named(shared_data):
     )
     recording = replay.load(shared_data, "question_answering", "mplug", "tifa")
     found = recording.lacks("tifa160", "all")
-    assert "contains no readable verdicts of question_answering" in found
+    assert "contains no readable verdicts by question_answering" in found
 
 
 def test_the_files_that_prepare_fetches_are_those_that_were_replayed(shared_data):

@@ -226,7 +226,7 @@ def test_labels_tell_apart_what_nothing_else_does(tmp_path):
         "after",
     }
     line = refusal(load_results, given, ["before"])
-    assert "1 labels for 2 results; pass one --label per result" in line
+    assert "1 label for 2 results; pass one --label per result" in line
 
 
 def test_options_that_change_no_answer_make_no_other_run(tmp_path):

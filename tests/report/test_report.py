@@ -118,7 +118,7 @@ def test_image_models_are_ranked_against_an_order_given(tmp_path):
         ("model 0\n", "must list at least two image models"),
         (
             "a\nb\n",
-            "the results must have scores of at least two of its image models; it lists a, b",
+            "the results must have scores for at least two of its image models; it lists a, b",
         ),
         (None, "cannot read "),
     ],

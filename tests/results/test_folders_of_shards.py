@@ -200,7 +200,7 @@ def test_rows_of_one_uid_are_told_apart_and_tars_are_read(vieval, tmp_path):
     vieval("score", tmp_path / "a.tar", "--judge", "sharpness", "--out", out)
     read = sample_shards(out)
     assert len({record.id for record in read.records}) == 6
-    assert "5 verdicts have the same id as an earlier one" in read.notes[0]
+    assert "5 verdicts with the same id as an earlier one" in read.notes[0]
     assert [
         open_results([out]).sample(record).texts["prompt"] for record in read.records
     ] == [f"thing {n}" for n in range(6)]
@@ -216,7 +216,7 @@ def test_an_incomplete_run_is_read_only_if_asked(vieval, server, tmp_path):
     assert 0 < done < 120
     line = vieval("rank", tmp_path / "out", code=1).err
     assert re.search(
-        rf"incomplete run: {done} of 120 rows have verdicts; .*--partial", line
+        rf"incomplete run, with verdicts on {done} of 120 rows; .*--partial", line
     )
     assert f"{done} of 120 rows" in vieval("rank", tmp_path / "out", "--partial").out
 

@@ -80,7 +80,7 @@ def test_a_failure_is_an_error_and_no_number(store):
     with FakeServer(**UNREADABLE) as server:
         reward = judge_reward("viescore", attempts=1, **at(server))("cpu")
         line = refusal(reward, PIXELS, PROMPTS)
-        assert "3 of 3 samples have no reward: parse_failure" in line
+        assert "no reward for 3 of 3 samples: parse_failure" in line
 
 
 def test_images_that_are_none_are_refused():

@@ -243,7 +243,7 @@ def test_a_failing_pilot_is_one_line(store, samples, run, tmp_path):
     with FakeServer(reply=lambda body: "no idea") as server:
         code, said, told = run(samples, server)
     assert (code, said) == (1, "")
-    assert "vieval: none of the 8 pilot samples could be judged: " in told
+    assert "vieval: could not judge any pilot sample (8 tried): " in told
     (tmp_path / "t.jsonl").write_text(json.dumps({"kind": "tie", "images": {}}))
     code, _, told = run(tmp_path / "t.jsonl", None)
     assert code == 1

@@ -19,7 +19,7 @@ def test_shares_of_wins_of_a_group(server):
         shares = FlowFactory(f"{running.url}/group").rewards(PROMPTS, IMAGES)
         rows = [row(image, "a cube", kind="tig", group="g") for image in IMAGES]
         _, answer = running.post("/v1/judge", {"samples": rows})
-        with pytest.raises(RuntimeError, match="compares samples of a group"):
+        with pytest.raises(RuntimeError, match="compares samples in a group"):
             FlowFactory(running.url).rewards(PROMPTS, IMAGES)
         with pytest.raises(
             RuntimeError, match="must have at least 2 samples to compare"

@@ -89,7 +89,7 @@ def test_what_the_judge_cannot_answer_ends_training_with_its_status(rewards, sto
 
 
 def test_flow_factory_is_asked_once_for_what_fails(store):
-    failed = "3 of 3 samples have no reward: parse_failure"
+    failed = "no reward for 3 of 3 samples: parse_failure"
     with FakeServer(**UNREADABLE) as server, judged_by(server, *QUICK) as running:
         client = FlowFactory(running.url)
         with pytest.raises(RuntimeError, match=failed):
@@ -100,7 +100,7 @@ def test_flow_factory_is_asked_once_for_what_fails(store):
 
 
 def test_one_image_that_is_none_is_named_and_costs_the_request_alone(server):
-    failed = r"1 of 2 samples have no reward: tool_error: .* \(samples 1\)"
+    failed = r"no reward for 1 of 2 samples: tool_error: .* \(samples 1\)"
     images = [IMAGES[0], b"torn"]
     with judged_by(server) as running:
         with pytest.raises(RuntimeError, match=failed):

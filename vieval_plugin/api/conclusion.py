@@ -34,6 +34,7 @@ from vieval_plugin.report.writing import (
 from vieval_plugin.results.runs import Results, load_results, results_of
 from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.untrusted import path_of
+from vieval_plugin.text.wording import plural
 
 if TYPE_CHECKING:
     from vieval_plugin.api.verdicts import Verdicts
@@ -334,7 +335,7 @@ def results_given(
     if len(results.records) < len(records):
         sample_count = len(results.records)
         raise VievalError(
-            f"{len(records)} verdicts cover {sample_count} samples; pass one "
+            f"{len(records)} verdicts cover {plural(sample_count, 'sample')}; pass one "
             "verdict per judge and sample, and number the images of a prompt with `draw`"
         )
     return results

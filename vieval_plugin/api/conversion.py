@@ -267,7 +267,8 @@ def zip_equal(sequences: Mapping[str, Any]) -> list[list[Any]]:
 def _count(name: str, values: Any, read: int | None) -> str:
     if read is None and isinstance(values, Sized):
         read = len(values)
-    return f"{'more' if read is None else read} {name}"
+    noun = name.removesuffix("s") if read == 1 else name
+    return f"{'more' if read is None else read} {noun}"
 
 
 def _converted(name: str, values: list[Any], form: Format) -> list[Image]:

@@ -26,6 +26,7 @@ from vieval_plugin.media.thumbnails import Thumbnails
 from vieval_plugin.records import Provenance, Record, record_of
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.html_page import template
+from vieval_plugin.text.wording import plural
 
 #: Rows of a notebook's table; the others are only counted.
 ROWS_IN_HTML = 50
@@ -97,7 +98,8 @@ class Verdicts(Sequence[Verdict]):
             if not np.isnan(self.scores(aspect)).all()
         )
         means_text = f"; mean {means}" if means else ""
-        return f"<{len(self)} verdicts: {statuses or 'none'}{means_text}>"
+        verdicts = plural(len(self), "verdict")
+        return f"<{verdicts}: {statuses or 'none'}{means_text}>"
 
     @property
     def records(self) -> list[Record]:

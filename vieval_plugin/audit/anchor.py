@@ -50,6 +50,7 @@ from vieval_plugin.stats.decisions import DRIFT_LEVEL
 from vieval_plugin.stats.drift import DriftTest, drift_tests
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.tables import text_table
+from vieval_plugin.text.wording import plural
 
 REPEATS = 3
 #: Seed of the samples of an anchor, and of the tests for drift.
@@ -306,8 +307,8 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
     )
     if left_out := report.total - report.n:
         notes.append(
-            f"{left_out} of {report.total} samples had no image or no answer from "
-            "the server, and were left out."
+            f"Left out {left_out} of {report.total} samples, which had no image or no "
+            "answer from the server."
         )
     table = [("", "new", "repeats", "n", "p", "p (Holm)", "detectable")]
     for test in (test for test in report.tests if test.n):
@@ -354,7 +355,7 @@ def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
     ]:
         first = name_of(lost_images[0])
         raise VievalError(
-            f"{len(lost_images)} images are missing (first: {first}); restore them "
+            f"missing {plural(len(lost_images), 'image')} (first: {first}); restore them "
             "(vieval anchor make --copy-images keeps copies)"
         )
     for record, sample in zip(records, samples, strict=True):

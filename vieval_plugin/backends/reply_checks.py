@@ -56,7 +56,7 @@ def fault(reply: Reply) -> str | None:
         fine = _is_count(reply.input_tokens) and _is_count(reply.output_tokens)
         fine = fine and isinstance(reply.text, str)
         fine = fine and isinstance(reply.cut, (bool, type(None)))
-        return None if fine else "the text or token count of the answer is not valid"
+        return None if fine else "the text or token count of the response is not valid"
     if isinstance(reply, ToolResult):
         fine = isinstance(reply.text, str) and reply.image is None
         fine = fine and all(map(_is_of_pixels, reply.boxes))
@@ -117,7 +117,7 @@ def probabilities(
     except ValueError as error:
         return Failure(Status.API_ERROR, str(error))
     if not by_token:
-        return Failure(Status.API_ERROR, "the answer has no log-probabilities")
+        return Failure(Status.API_ERROR, "the response has no log-probabilities")
     if (total := math.fsum(by_token.values())) > _MOST_IN_ALL:
         return Failure(
             Status.API_ERROR,

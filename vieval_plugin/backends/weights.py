@@ -264,7 +264,7 @@ def require_digest(path: Path, digest: str) -> None:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != digest:
         raise VievalError(
-            f"{path} must have the SHA-256 {digest}, got {found}; download it again"
+            f"{path}: SHA-256 mismatch: expected {digest}, got {found}; download it again"
         )
 
 

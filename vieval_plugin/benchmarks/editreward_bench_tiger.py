@@ -21,6 +21,7 @@ from vieval_plugin.meta_evaluation.tables import Printed
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.readers.contest_rows import CONTESTS, ContestRows, read_contests
 from vieval_plugin.readers.rows import read_lines
+from vieval_plugin.text.wording import plural
 from vieval_plugin.text.yaml_json import JsonObject
 
 NAME = "editreward_bench_tiger"
@@ -113,7 +114,8 @@ def _groups(pairs: Sequence[JsonObject]) -> list[JsonObject]:
         size = first_row["size"]
         if len(letters) != size or len(rows) > math.comb(size, 2):
             raise ValueError(
-                f"group {name} must have {size} candidates, got {len(letters)} in {len(rows)} rows"
+                f"group {name} must have {size} candidates, got {len(letters)} in "
+                f"{plural(len(rows), 'row')}"
             )
         contests.append(
             {

@@ -184,8 +184,11 @@ def is_right(scene: WantedScene, answer: Mapping[str, str]) -> bool:
 
 
 def _check_digest(body: bytes) -> None:
-    if hashlib.sha256(body).hexdigest() != DIGEST:
-        raise ValueError(f"its SHA-256 must begin with {DIGEST[:12]}")
+    found = hashlib.sha256(body).hexdigest()
+    if found != DIGEST:
+        raise ValueError(
+            f"SHA-256 mismatch: expected {DIGEST[:12]}..., got {found[:12]}..."
+        )
 
 
 def prepare_prompts(root: Path, preparing: Preparing) -> Prepared:

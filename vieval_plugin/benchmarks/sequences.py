@@ -21,6 +21,7 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.rows import read_lines
 from vieval_plugin.text.errors import VievalError, docs_url, line_of
 from vieval_plugin.text.untrusted import isfile, real
+from vieval_plugin.text.wording import plural
 from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 FILE = "sequences.jsonl"
@@ -187,8 +188,8 @@ def _require_complete(file: Path, sequence: EditingSequence) -> None:
     ):
         raise VievalError(
             f"{file}: sequence {sequence.uid} must have at least one instruction, and "
-            f"one more image than instructions, got {len(sequence.images)} images and "
-            f"{len(sequence.instructions)} instructions"
+            f"one more image than instructions, got {plural(len(sequence.images), 'image')} "
+            f"and {plural(len(sequence.instructions), 'instruction')}"
         )
     turns = zip(
         sequence.images[1:],

@@ -19,6 +19,7 @@ from vieval_plugin.results.runs import Results, load_results
 from vieval_plugin.run.verdict_lines import run_file
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isdir, isfile
+from vieval_plugin.text.wording import plural
 from vieval_plugin.text.yaml_json import read_json
 
 forbid_unknown(Card)
@@ -51,7 +52,7 @@ def read_card(path: Path) -> Card:
         mismatch = (
             f"the card has version {version}, but this VIEval reads version {VERSION}"
         )
-        raise VievalError(f"{file}: {mismatch}; create it again with `vieval card`")
+        raise VievalError(f"{file}: {mismatch}; run `vieval card` again")
     try:
         card = _CARD.validate_python(document)
     except ValidationError as error:
@@ -59,7 +60,7 @@ def read_card(path: Path) -> Card:
         place = ".".join(map(str, first["loc"]))
         problem = f"{place}: {first['msg']}"
         raise VievalError(
-            f"{file}: {problem}; restore the card, or make it again"
+            f"{file}: {problem}; restore the card, or run `vieval card` again"
         ) from None
     keys = Counter(
         (entry.benchmark, entry.judge, entry.setting, tuple(entry.files))
@@ -68,7 +69,7 @@ def read_card(path: Path) -> Card:
     if repeated := next((key for key, times in keys.items() if times > 1), None):
         raise VievalError(
             f"{file}: lists {repeated[1]} on {repeated[0]} twice; restore the card, "
-            "or make it again"
+            "or run `vieval card` again"
         )
     return card
 
@@ -101,7 +102,7 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
     for name in entry.files:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             outside = f"refers to a file outside its folder ({name[:80]})"
-            raise VievalError(f"{folder}: the card {outside}; make the card again")
+            raise VievalError(f"{folder}: the card {outside}; run `vieval card` again")
     files = {folder / name: sha256 for name, sha256 in entry.files.items()}
     for file, sha256 in files.items():
         try:
@@ -112,7 +113,9 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
             ) from None
         if hashlib.sha256(body).hexdigest() != sha256:
             problem = "not the verdicts that the card was made from"
-            raise VievalError(f"{file}: {problem}; restore it, or make the card again")
+            raise VievalError(
+                f"{file}: {problem}; restore it, or run `vieval card` again"
+            )
     run_files = {run_file(file) for file in files}
     return load_results([file for file in files if file not in run_files]).runs
 
@@ -131,8 +134,8 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
     """
     if labels and len(labels) != len(paths):
         raise VievalError(
-            f"got {len(labels)} labels for {len(paths)} cards; pass one --label per "
-            "card, in the same order"
+            f"got {plural(len(labels), 'label')} for {plural(len(paths), 'card')}; pass "
+            "one --label per card, in the same order"
         )
     cards = [read_card(path) for path in paths]
     labelled_cards = zip(labels or [""] * len(cards), cards, strict=True)

@@ -354,8 +354,9 @@ def audit_text(audit: CardAudit) -> str:
     samples = plural(audit.samples, "sample")
     if not undecided:
         return f"{finding} on {samples}"
+    are = "is" if len(undecided) == 1 else "are"
     return (
-        f"{finding}; {len(undecided)} of {len(audit.effects)} effects are undecided "
+        f"{finding}; {len(undecided)} of {len(audit.effects)} effects {are} undecided "
         f"on {samples} (increase --audit to decide more)"
     )
 

@@ -124,9 +124,10 @@ def _audit_table(audit: CardAudit) -> Table:
     """
     odd = [row for row in audit.effects if row.finding != "as expected"]
     expected_count = len(audit.effects) - len(odd)
+    are = "is" if expected_count == 1 else "are"
     fine = (
-        f"{expected_count} of {len(audit.effects)} effects are as "
-        "expected and are not listed"
+        f"{expected_count} of {len(audit.effects)} effects {are} as "
+        f"expected and {are} not listed"
     )
     title = (
         f"{audit.judge}: audit on {plural(audit.samples, 'sample')} of "

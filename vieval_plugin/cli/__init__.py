@@ -84,7 +84,7 @@ GROUPS = {
         "doctor": "show what is ready to use and what is missing",
         "config": "print an options file, or the options of a run",
         "prompts": "show or change judges' prompts, or export a benchmark's prompts",
-        "cache": "show, export or clear the cache of replies",
+        "cache": "show, export or clear the reply cache",
         "completion": "print a shell completion script",
     },
 }

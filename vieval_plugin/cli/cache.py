@@ -1,4 +1,4 @@
-"""Show, export or clear the cache of replies.
+"""Show, export or clear the reply cache.
 
 Replies of models are cached, so you pay for each question only once.
 
@@ -46,7 +46,7 @@ def run(options: CacheOptions) -> int:
 
     path = config.current().store_path()
     if path is None or not path.is_file():
-        raise VievalError(f"{path or 'store.use is off'}: no cache of replies yet")
+        raise VievalError(f"{path or 'store.use is off'}: no reply cache yet")
     store = Store(path)
     if options.action == "clear":
         try:
@@ -67,7 +67,7 @@ def run(options: CacheOptions) -> int:
                 time.strftime("%Y-%m-%d %H:%M", time.localtime(t))
                 for t in (first, last)
             )
-            say(f"{model}  {count} replies, {span}")
+            say(f"{model}  {_replies(count)}, {span}")
     else:
         for row in store.export():
             say(json.dumps(row))
@@ -79,6 +79,7 @@ def _clear(options: CacheOptions, store: Store, path: Path) -> str:
     """Delete what is named, once that is confirmed; what was done."""
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.suggestions import did_you_mean
+    from vieval_plugin.text.wording import plural
 
     counts = {model: count for model, count, _, _ in store.info()}
     if options.model is not None and options.model not in counts:
@@ -86,13 +87,17 @@ def _clear(options: CacheOptions, store: Store, path: Path) -> str:
             did_you_mean(options.model, counts, 0.6)
             or "; `vieval cache info` lists the models"
         )
-        raise VievalError(f"{path} contains no replies of {options.model!r}{hint}")
+        raise VievalError(f"{path} contains no replies from {options.model!r}{hint}")
     count = sum(counts.values()) if options.model is None else counts[options.model]
-    what = f"{count} replies of {options.model or f'{len(counts)} models'}"
-    question = f"delete {what} from {path}? Requesting them again costs calls. [y/N] "
+    what = f"{_replies(count)} from {options.model or plural(len(counts), 'model')}"
+    question = f"delete {what} in {path}? Requesting them again costs calls. [y/N] "
     if not options.yes and not _confirmed(question):
         return f"not confirmed: kept {what} in {path}"
-    return f"deleted {store.clear(options.model)} replies"
+    return f"deleted {_replies(store.clear(options.model))}"
+
+
+def _replies(count: int) -> str:
+    return "1 reply" if count == 1 else f"{count} replies"
 
 
 def _confirmed(question: str) -> bool:

@@ -51,7 +51,7 @@ def run(options: CalibrateOptions) -> int:
     )
     if further:
         raise VievalError(
-            f"{options.verdicts}: contains verdicts of several judges or benchmarks; "
+            f"{options.verdicts}: contains verdicts from several judges or benchmarks; "
             "use one file per judge and benchmark"
         )
     is_random = bool(look and look.is_first)
@@ -61,7 +61,7 @@ def run(options: CalibrateOptions) -> int:
     note_lines = [f"note: {note}" for note in (*notes, *constant)]
     say(*calibration_lines(result), *note_lines)
     if look:
-        say(f"{look.images_rated} of {len(look.plan.images)} planned images are rated")
+        say(f"rated {look.images_rated} of {len(look.plan.images)} planned images")
     say(f"seed {statistics.seed}, {statistics.draws} resamples")
     if calibration.accepted or options.anyway:
         write_calibration(calibration, options.out)

@@ -142,7 +142,7 @@ def _require_published(folder: Path) -> None:
             file.place.partition("/")[0]: file.place for file in published_files()
         }.values()
         raise VievalError(
-            f"--published {folder} must contain all verdicts of a judge on a part, such as "
+            f"--published {folder} must contain all of a judge's verdicts on a part, such as "
             f"{' or '.join(examples)}; run `vieval prepare {NAME}` to download them, or omit "
             "--published for a card without a place; see "
             f"{docs_url('guides/comparing.md#a-card-of-your-model')}"

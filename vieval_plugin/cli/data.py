@@ -76,6 +76,7 @@ def label(options: LabelledEditOptions) -> int:
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.wording import plural
     from vieval_plugin.training.adiee import dataset, labels
 
     if not options.folders and not options.outputs:
@@ -95,7 +96,10 @@ def label(options: LabelledEditOptions) -> int:
         options.seed,
     )
     say(*(f"label {label}: {n}" for label, n in labels.spread(edits).items()))
-    say(f"seed {options.seed}", f"wrote {len(edits)} labelled edits to {options.out}")
+    say(
+        f"seed {options.seed}",
+        f"wrote {plural(len(edits), 'labelled edit')} to {options.out}",
+    )
     return 0
 
 
@@ -171,10 +175,14 @@ def draw(options: DrawingOptions) -> int:
     from vieval_plugin.benchmarks.vieval_demo.sequences import write_drawn
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.wording import plural
 
     require_writable(options.out / FILE)
     write_drawn(options.out, options.count, options.seed)
-    say(f"seed {options.seed}", f"wrote {options.count} sequences to {options.out}")
+    say(
+        f"seed {options.seed}",
+        f"wrote {plural(options.count, 'sequence')} to {options.out}",
+    )
     return 0
 
 

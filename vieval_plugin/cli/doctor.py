@@ -1,6 +1,6 @@
 """Show what is ready to use and what is missing.
 
-It checks packages, options, data, the cache of replies, and the servers of your backbones.
+It checks packages, options, data, the reply cache, and the servers of your backbones.
 
 Examples:
     # check this environment
@@ -290,6 +290,7 @@ def _abilities(options: Config, model: str) -> Iterator[Ability]:
     """
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.text.errors import docs_url, install_advice
+    from vieval_plugin.text.wording import plural
 
     judges: dict[Ability, list[str]] = {}
     for name, spec in judge_registry.judges().items():
@@ -310,9 +311,10 @@ def _abilities(options: Config, model: str) -> Iterator[Ability]:
             f"run {job} on {', '.join(prepared)} (`vieval tasks` lists them)", needs
         )
     if unprepared:
+        benchmarks = plural(len(unprepared), "more benchmark")
         such_as = ", ".join(unprepared[:3])
         yield Ability(
-            f"run tasks on {len(unprepared)} more benchmarks, such as {such_as}",
+            f"run tasks on {benchmarks}, such as {such_as}",
             "their data; run `vieval prepare NAME` to download it",
         )
     needs = _missing_packages(["aiohttp"], "http")

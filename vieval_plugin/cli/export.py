@@ -60,7 +60,7 @@ class ExportOptions(BenchmarkOptions, PartialOptions):
         "with --to, publisher of the results (default: %(default)s)", "unknown"
     )
     dataset: str = flag(
-        "with --to hub-eval-results, id of the benchmark's data set on the hub",
+        "with --to hub-eval-results, id of the benchmark's data set on the Hugging Face Hub",
         "",
         metavar="ORG/NAME",
     )

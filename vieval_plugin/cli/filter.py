@@ -24,9 +24,9 @@ class FilterOptions(CalibrationOptions, PartialOptions):
 
     folder: Path = argument("folder of shards from vieval score (its --out)")
     where: str = flag(
-        "SQL condition on scores and columns of verdicts (file, row, uid, image_model, kind, "
-        "category, status, reason, rationale, ...), not on columns of the data set, such as "
-        "\"SC > .7 and status = 'ok'\"",
+        "SQL condition, such as \"SC > .7 and status = 'ok'\", on scores and columns of "
+        "verdicts (file, row, uid, image_model, kind, category, status, reason, rationale, "
+        "...); columns of the data set are not supported",
         metavar="CONDITION",
     )
     out: OutputPath = flag("folder for the files")

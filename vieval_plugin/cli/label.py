@@ -96,8 +96,8 @@ def run(options: LabellingOptions) -> int:
     to_ask = [sample for sample in selection if sample.judged.id in unrated]
     if not to_ask:
         raise VievalError(
-            f"--n {options.n} selects only rated images ({len(selection)}); pass a "
-            "larger --n without the plan, or more images"
+            f"the selected images ({len(selection)}) are already rated; to rate more, "
+            "add images, or pass a larger --n and omit the plan from --human"
         )
     readable = [
         sample.judged for number, sample in enumerate(samples) if number not in reasons

@@ -127,6 +127,7 @@ def _checked(options: CheckOptions) -> tuple[Card, list[CheckedEntry]] | None:
     """A submission, and its outcome in lines; None where there is a problem."""
     from vieval_plugin.leaderboard.checking import CANNOT_SHOW, check_submission
     from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.wording import plural
 
     card, entries, problems = check_submission(options.submission, _sources(options))
     if problems:
@@ -134,8 +135,8 @@ def _checked(options: CheckOptions) -> tuple[Card, list[CheckedEntry]] | None:
         return None
     for entry, records in entries:
         say(
-            f"{entry.title}: recomputed {len(records)} verdicts of {card.model} from their "
-            "replies, then the agreement from these verdicts"
+            f"{entry.title}: recomputed {plural(len(records), 'verdict')} of {card.model} from "
+            "their replies, then the agreement from these verdicts"
         )
     say(CANNOT_SHOW)
     return card, entries

@@ -80,7 +80,7 @@ class PartialOptions(Options):
     """The option to read incomplete runs."""
 
     partial: bool = flag(
-        "also read OUT.partial, the verdicts of an incomplete run of vieval score",
+        "also read OUT.partial, the verdicts from an incomplete run of vieval score",
     )
 
 
@@ -276,8 +276,8 @@ class ScoreOptions(
 
     samples: list[str] = argument(
         "images, with --prompt; a table (CSV, JSONL, parquet, a saved data set, or ORG/NAME "
-        "on the hub); folders of images, with --prompts or with prompts inside; or lmms-eval's "
-        "output of a generator (--log_samples)",
+        "on the Hugging Face Hub); folders of images, with --prompts or with prompts inside; "
+        "or a generator's output from lmms-eval (run with --log_samples)",
         nargs="*",
     )
     out: Path | None = flag(

@@ -175,6 +175,7 @@ def export_benchmark(options: ExportOptions) -> int:
         export_prompts,
     )
     from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.wording import plural
 
     name, _, part = options.benchmark.partition("/")
     benchmark = registry.benchmark(name)
@@ -189,7 +190,7 @@ def export_benchmark(options: ExportOptions) -> int:
             f"save the images as listed in {EXPECTED_FILE} to {folder / 'MODEL'} "
             f"(MODEL is your model's name), then run `vieval score {folder}`"
         )
-        say(f"{folder / PROMPTS_FILE}: {count} prompts; {advice}")
+        say(f"{folder / PROMPTS_FILE}: {plural(count, 'prompt')}; {advice}")
     return 0
 
 

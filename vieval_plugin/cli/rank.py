@@ -137,7 +137,7 @@ class RankOptions(
         "prompts of images in folders: a .txt, .csv or .jsonl file"
     )
     reference: Path | None = flag(
-        "images of the same prompts to compare with, such as another backend's",
+        "images for the same prompts to compare with, such as another backend's",
         metavar="FOLDER",
     )
     kind: str | None = flag("task type of prompts without one, such as tig")

@@ -68,8 +68,9 @@ def _write(pattern: str, folder: Path) -> str:
     names |= {leaf for name in names for leaf in tasks.leaves(name, tasks.groups())}
     selected = [entry for name, entry in entries.items() if name in names]
     task_files.write(folder, task_files.files(selected))
+    written = "1 task" if len(names) == 1 else f"{len(names)} tasks and groups"
     return (
-        f"wrote {len(names)} tasks and groups to {folder}; to use them, pass "
+        f"wrote {written} to {folder}; to use them, pass "
         f"--include_path {folder} to lmms-eval"
     )
 
@@ -112,7 +113,8 @@ def _benchmarks() -> list[str]:
         complete_count += state in tasks.COMPLETE
         judges = ", ".join(dict.fromkeys(task.judge for task in members))
         rows.append((name, str(len(members)), state, judges))
-    ready = f"{complete_count} of {len(rows)} benchmarks are ready"
+    are = "is" if complete_count == 1 else "are"
+    ready = f"{complete_count} of {len(rows)} benchmarks {are} ready"
     advice = (
         "`vieval tasks NAME` lists a benchmark's tasks, requirements and missing data; '*' "
         "lists all tasks."

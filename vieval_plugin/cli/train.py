@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 class TuningOptions(Options):
     """Options shared by all training commands."""
 
-    base: str = flag("image-text model to train: a folder, or a name on the hub")
+    base: str = flag(
+        "image-text model to train: a folder, or a name on the Hugging Face Hub"
+    )
     out: OutputPath = flag(
         "folder for the model; interrupted training resumes from it",
     )
@@ -96,6 +98,7 @@ def train_adiee(options: AdieeOptions) -> int:
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.results.training_records import TRAINING_RECORD
     from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.wording import plural
     from vieval_plugin.training.adiee import dataset, folder, loop
     from vieval_plugin.training.adiee.held_out import figures
     from vieval_plugin.training.adiee.loop import Recipe
@@ -114,7 +117,7 @@ def train_adiee(options: AdieeOptions) -> int:
     )
     (options.out / loop.CHECKPOINT).unlink(missing_ok=True)
     say(f"seed {tuning.seed}")
-    say(f"trained on {len(learnt)} edits, {len(held_out)} held out")
+    say(f"trained on {plural(len(learnt), 'edit')}, {len(held_out)} held out")
     if held_out_figures:
         say(*_held_out_lines(held_out_figures))
     say(f"wrote {options.out}")
@@ -127,7 +130,7 @@ def _held_out_lines(figures: Figures) -> list[str]:
         f"held out: rho {agreed.spearman:.3f}, mean error {agreed.error:.3f} (n {agreed.n}); "
         f"mean score range across questions {figures.question_range:.3f}",
         f"mean score: edit as instructed {figures.done_as_asked:.3f}, "
-        f"source of another scene {figures.another_source:.3f}, "
+        f"source of a different scene {figures.another_source:.3f}, "
         f"no edit {figures.unedited:.3f}",
     ]
 
@@ -144,6 +147,7 @@ def tune_backbone(options: ConversationOptions) -> int:
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.results.training_records import TRAINING_RECORD
     from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.wording import plural
     from vieval_plugin.training.chat_format import read
     from vieval_plugin.training.sft import tune
     from vieval_plugin.training.tuning import split
@@ -154,7 +158,7 @@ def tune_backbone(options: ConversationOptions) -> int:
     learnt, held_out = split(turns, attrgetter("sample"), tuning)
     losses = tune(learnt, held_out, tuning, options.out)
     say(f"seed {tuning.seed}")
-    say(f"trained on {len(learnt)} turns, {len(held_out)} held out")
+    say(f"trained on {plural(len(learnt), 'turn')}, {len(held_out)} held out")
     say(f"loss {losses.first:.3f} in the first tenth, {losses.last:.3f} in the last")
     if losses.held_out_after is not None:
         before = "-"

@@ -274,7 +274,7 @@ class Scorer:
         folder=True,
     )
     revision: str | None = option(
-        None, "branch, tag or commit on the hub (default: the latest)"
+        None, "branch, tag or commit on the Hugging Face Hub (default: the latest)"
     )
     device: str = option(
         "auto", "cpu, cuda, cuda:1, ... (auto: the first GPU, else the CPU)"
@@ -377,7 +377,7 @@ class Statistics(Section):
 
 
 class StoreOptions(Section):
-    """Options of the store of replies."""
+    """Options of the reply cache."""
 
     use: bool = Field(
         True, description="keep replies on disk, so that no question is asked twice"
@@ -463,7 +463,7 @@ class Config(Section):
     scorers: Mapping[str, Scorer] = Field(
         default_factory=dict,
         description="scorer networks, by the name of the judge that uses them "
-        "(NAME: {model: FOLDER, FILE or a name on the hub, revision: ..., device: cuda:0, "
+        "(NAME: {model: FOLDER, FILE or a name on the Hugging Face Hub, revision: ..., device: cuda:0, "
         "batch_size: 16})",
     )
     calibration: Path | None = Field(

@@ -95,8 +95,8 @@ def load(
     kind = getattr(diffusers, pipeline or "DiffusionPipeline", None)
     if kind is None:
         raise VievalError(
-            f"diffusers has no pipeline {pipeline!r}; use the name of a pipeline class of "
-            "diffusers"
+            f"diffusers has no pipeline {pipeline!r}; use the name of a diffusers "
+            "pipeline class"
         )
     if not isinstance(precision := getattr(torch, dtype, None), torch.dtype):
         raise VievalError(
@@ -219,9 +219,7 @@ def _unfit(parameters: Mapping[str, Any], conditions: Sample) -> str:
     roles = _arguments(parameters, conditions)
     for role in conditions.images:
         if role in ("source", "control", "mask") and role not in roles.values():
-            return (
-                f"the pipeline accepts no {role} image; choose another with pipeline="
-            )
+            return f"the pipeline does not support {role} images; choose another with pipeline="
     for name in ("image", "mask_image", "control_image"):
         if name not in parameters:
             continue

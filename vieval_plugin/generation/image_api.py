@@ -33,7 +33,7 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import JsonObject
 
 GENERATIONS, EDITS = "images/generations", "images/edits"
-_NAMES_NONE = "the answer contains neither b64_json nor url"
+_NAMES_NONE = "the response contains neither b64_json nor url"
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _file(role: str, data: bytes) -> File:
 def _unusable(answer: Mapping[str, Any], images: int) -> str | None:
     data = answer.get("data")
     if not isinstance(data, list) or not data:
-        return "the answer contains no images"
+        return "the response contains no images"
     return None if any(map(_names_image, data[:images])) else _NAMES_NONE
 
 

@@ -112,7 +112,7 @@ SCENES = (
     Scene(
         "rocket",
         "public domain, SpaceX",
-        "a rocket before its start",
+        "a rocket before liftoff",
         "LIFT OFF",
         middle=(0.55, 0.5),
     ),

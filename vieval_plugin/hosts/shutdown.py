@@ -75,8 +75,9 @@ def tell(progress: Progress) -> None:
     """
     print_lines(*progress.lines())
     if progress.failed_calls:
+        have = "has" if progress.failed_calls == 1 else "have"
         line = (
-            f"{progress.failed_calls} of {progress.statuses.total()} verdicts have no score "
+            f"{progress.failed_calls} of {progress.statuses.total()} verdicts {have} no score "
             "because calls FAILED (see above)"
         )
         _failures.append(line)

@@ -80,7 +80,8 @@ def _import_described(
     found = hashlib.sha256(template.encode()).hexdigest()
     if found != wording.digest:
         raise unexpected(
-            source, f"its texts must have the SHA-256 {wording.digest}, got {found}"
+            source,
+            f"SHA-256 mismatch in its text: expected {wording.digest}, got {found}",
         )
     return [
         write_pack(

@@ -173,8 +173,8 @@ def read_planned(
     by_id = {sample.judged.id: sample for sample in samples}
     if missing := [identity for identity in planned if identity not in by_id]:
         raise VievalError(
-            f"{len(missing)} of the plan's {len(planned)} images are missing from "
-            f"the samples (first: {missing[0]}); pass the samples that the plan was "
+            f"the samples lack {len(missing)} of the plan's {len(planned)} images "
+            f"(first: {missing[0]}); pass the samples that the plan was "
             "made from"
         )
     return [_read_images(by_id[identity]) for identity in planned]

@@ -32,6 +32,7 @@ from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.verdict_lines import run_hash
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.wording import plural
 
 CANNOT_SHOW = (
     "no check can show which model wrote the replies, or that it was asked only once"
@@ -122,16 +123,17 @@ def _problems(
     ]
     by_id = {judged.id: judged for judged in sources.judged(benchmark, parts)}
     if foreign := [record.id for record in records if record.id not in by_id]:
+        are = "is" if len(foreign) == 1 else "are"
         yield (
-            f"{entry.title}: {len(foreign)} of {len(records)} verdicts are on "
+            f"{entry.title}: {len(foreign)} of {len(records)} verdicts {are} on "
             f"unknown samples (first: {foreign[0]})"
         )
         return
     if entry.samples != len(records):
         record_count = len(records)
         yield (
-            f"{entry.title}: the card counts {entry.samples} verdicts, but its files "
-            f"hold {record_count}"
+            f"{entry.title}: the card counts {plural(entry.samples, 'verdict')}, but its "
+            f"files hold {record_count}"
         )
     if problem := _options_problem(card, entry, records):
         yield problem
@@ -285,7 +287,7 @@ def _wrong_numbers(
     if options is None or not 0 < options.draws <= MOST_DRAWS:
         yield (
             f"{entry.title}: the card's statistics must be those of `vieval card`, "
-            f"with at most {MOST_DRAWS:,} draws; make the card again"
+            f"with at most {MOST_DRAWS:,} draws; run `vieval card` again"
         )
         return
     [run] = results_of(records).runs

@@ -173,7 +173,7 @@ def _reason(number: PrintedNumber, numbers: Sequence[PrintedNumber]) -> str:
     return _UNKNOWN
 
 
-_UNKNOWN = "The published answers give another number, for an unknown reason."
+_UNKNOWN = "The published answers give a different number, for an unknown reason."
 
 
 def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str:
@@ -192,9 +192,9 @@ def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str
         and not average.differs(average.computed)
     ):
         return (
-            "The published answers reproduce the paper's own average of the task, "
+            "The published answers reproduce the paper's own average for the task, "
             f"{average.digits(average.printed)}, but not this row, which comes from "
-            "other answers."
+            "different answers."
         )
     return _UNKNOWN
 

@@ -45,7 +45,7 @@ def candidates_by_prompt(
     judges = {" ".join((p.judge, *p.settings, p.backbone)): None for p in provenances}
     if len(judges) != 1:
         raise VievalError(
-            f"verdicts must have scores of one judge, got scores of {', '.join(judges) or 'none'}"
+            f"verdicts must have scores from one judge, got scores from {', '.join(judges) or 'none'}"
         )
     aspects = {aspect for record in scored for aspect in record.verdict.scores}
     aspect = preferred([*aspects])[0]

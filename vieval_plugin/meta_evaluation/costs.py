@@ -64,8 +64,9 @@ class Cost:
         """
         warnings = []
         if self.share > NOTABLE_FAILURES:
+            have = "has" if self.failed == 1 else "have"
             warnings.append(
-                f"{self.failed} of {self.verdicts} verdicts have no score ({self.failures_text})"
+                f"{self.failed} of {self.verdicts} verdicts {have} no score ({self.failures_text})"
             )
         if self.missing > NOTABLE_FAILURES * (self.verdicts + self.missing):
             warnings.append(

@@ -68,6 +68,7 @@ from vieval_plugin.stats.votes import (
     points,
 )
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.wording import plural
 
 
 class Points(NamedTuple):
@@ -477,7 +478,8 @@ def _fault_of_answer(contest: ContestObservation) -> str:
                 f"{REVERSE}, got {value} in the order {order!r}"
             )
     if contest.scores and len(contest.scores) != number:
-        return f"the judge must score {number} candidates, got {len(contest.scores)} scores"
+        got = plural(len(contest.scores), "score")
+        return f"the judge must score {number} candidates, got {got}"
     if not all(
         -1 <= score <= 1 for scores in contest.scores for score in scores.values()
     ):

@@ -371,7 +371,9 @@ def parquet_file(file: Place) -> Any:
     length_offset = max(size - 8, 0)
     footer = int.from_bytes(stream.read_at(4, length_offset), "little")
     if footer > _LONGEST_FOOTER:
-        raise ValueError(f"its footer of {footer >> 20} MiB is too large")
+        raise ValueError(
+            f"its footer is too large ({footer >> 20} MiB, limit {_LONGEST_FOOTER >> 20} MiB)"
+        )
     # without a buffer of so many bytes all of a row group would be in memory
     opened = arrow().parquet.ParquetFile(
         stream,

@@ -234,7 +234,7 @@ def _rows(
                 }
                 if len(cells) != len(header) and row:
                     reason = (
-                        f"{len(cells)} cells, but the header has {len(header)}; quote "
+                        f"{plural(len(cells), 'cell')}, but the header has {len(header)}; quote "
                         "cells that contain commas"
                     )
                     yield end, BadLine(reason, row)

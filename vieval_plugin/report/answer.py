@@ -569,7 +569,8 @@ def _failed_verdicts_sentence(board: Leaderboard, most: float = 0.0) -> str:
     if failed <= most * verdicts:
         return ""
     reasons = statuses_text(statuses.items())
-    return f"{failed} of {verdicts} verdicts have no score ({reasons})."
+    have = "has" if failed == 1 else "have"
+    return f"{failed} of {verdicts} verdicts {have} no score ({reasons})."
 
 
 def _missing_number_sentence(board: Leaderboard) -> str:

@@ -75,7 +75,7 @@ class BuildResult:
     def falls_table(self) -> list[Table]:
         """The falls as a table, where there are any."""
         falls = self.falls
-        title = "Prompts with failures or the largest falls in score"
+        title = "Prompts with failures or the largest drops in score"
         rows = (tuple(map(_cell, fall.values())) for fall in falls)
         if falls:
             return [Table("falls", title, tuple(falls[0]), tuple(rows))]

@@ -81,7 +81,7 @@ class Finding(StrEnum):
     FAILS = "{mine} fails more often than {references}, as judged by {judge}."
     UNDECIDED = "{judge} cannot tell whether {mine} is worse than {references} by more than the margin."
     INSUFFICIENT = (
-        "The verdicts of {judge} are not sufficient to tell whether {mine} is worse than "
+        "The verdicts from {judge} are not sufficient to tell whether {mine} is worse than "
         "{references}."
     )
     UNREAD = (
@@ -358,12 +358,13 @@ def apply_control(
     step = "Use a judge that notices damaged images"
     objection = _BLIND
     if not sentences:
-        reason = f"{scored} prompts are too few"
+        are = "is" if scored == 1 else "are"
+        reason = f"{plural(scored, 'prompt')} {are} too few"
         step = "Use more prompts"
         if scored >= CONTROL_ITEMS > prompts:
             reason = (
-                f"only {prompts} prompts have a reference score above the margin and an "
-                "image of the build"
+                f"the build has images for only {plural(prompts, 'prompt')} with a "
+                "reference score above the margin"
             )
         elif scored >= CONTROL_ITEMS:
             reason = "the prompts are too similar to swap their images"
@@ -475,7 +476,7 @@ def _blind(
         )
     title = _objected(title, objection)
     limits = (answer.evidence, *answer.limits)
-    advice = f"{step}, or pass --no-control if you know that the judge notices a fall."
+    advice = f"{step}, or pass --no-control if you know that the judge notices a drop."
     blind_answer = Answer(title, reason, limits, advice)
     return replace(gate, decision="undecided", doubt=objection, answer=blind_answer)
 
@@ -768,9 +769,9 @@ def _large_changes(
     """
     if ranking.measure.counts_contests:
         contradicted = bias.contradicted if bias else 0
-        return (
-            f" {contradicted} contradictory contests count as ties, which reduces differences."
-            * bool(contradicted)
+        contests = plural(contradicted, "contradictory contest")
+        return f" {contests} counted as tied, which reduces differences." * bool(
+            contradicted
         )
     if not evidence.fell:
         return ""
@@ -790,8 +791,9 @@ def _nothing_decides(
     compared = (evidence.challenger, evidence.reference)
     for generator, unjudged in zip(compared, evidence.unjudged, strict=True):
         if unjudged > MOST_UNJUDGED * evidence.items:
+            have = "has" if unjudged == 1 else "have"
             return (
-                f"{unjudged} of {evidence.items} {unit} of {generator} have no verdict, or no score "
+                f"{unjudged} of {evidence.items} {unit} of {generator} {have} no verdict, or no score "
                 f"because a call or tool failed. To judge them again, run {again}"
             )
     if bias is not None and bias.contradictory:

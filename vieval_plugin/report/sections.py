@@ -64,7 +64,7 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.non_inferiority import more_failures_p
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.wording import enumeration
+from vieval_plugin.text.wording import enumeration, plural
 
 if TYPE_CHECKING:
     from vieval_plugin.results.shard_sample import FolderTotals
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 #: the benchmark is for.
 Which: TypeAlias = Literal["generators", "judges", "all"]
 
-_UNCORRECTED = "Ratings cannot correct a {}. To use them, rank verdicts of a judge that scores each image."
+_UNCORRECTED = "Ratings cannot correct a {}. To use them, rank verdicts from a judge that scores each image."
 _REASON = 200
 
 
@@ -660,9 +660,9 @@ def _unmatched_prompts(run: Run, board: Leaderboard) -> str:
     if not equal or any(len(generators) > 1 for generators in by_uid.values()):
         return ""
     return (
-        f"Prompts are matched by uid, but no two generators share one, although {equal} prompt "
-        "texts are equal. Score again with --columns uid=COLUMN (a column that identifies the "
-        "prompt), or rank folders of images with --prompts."
+        "Prompts are matched by uid, but no two generators share one, although they share "
+        f"{plural(equal, 'prompt text')}. Run `vieval score` again with --columns uid=COLUMN (a "
+        "column that identifies the prompt), or rank folders of images with --prompts."
     )
 
 

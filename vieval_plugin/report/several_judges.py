@@ -141,7 +141,8 @@ def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str
             f"{where}, {first} is right in {percent_text(elsewhere)} and {second} in {second_share}."
         )
     if agreement.rated_equal:
-        sentences.append(f"The other {agreement.rated_equal:,} have equal ratings.")
+        have = "has" if agreement.rated_equal == 1 else "have"
+        sentences.append(f"The other {agreement.rated_equal:,} {have} equal ratings.")
     return [" ".join(sentences)]
 
 

@@ -67,7 +67,7 @@ def write_pages(lookup: Lookup, report_folder: Path) -> list[Path]:
     )
     if not by_run:
         raise VievalError(
-            f"traces require verdicts of {' or '.join(stepwise)}; these results contain none"
+            f"traces require verdicts from {' or '.join(stepwise)}; these results contain none"
         )
     folder = report_folder / "traces"
     pictures = folder / "images"

@@ -27,6 +27,7 @@ from vieval_plugin.results.runs import Results
 from vieval_plugin.results.sources import source_of
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
+from vieval_plugin.text.wording import plural
 from vieval_plugin.text.yaml_json import read_json
 
 #: First word of the label of each run in an anchor.
@@ -157,7 +158,7 @@ def add_baseline(results: Results, baseline: Baseline) -> Results:
     notes = results.notes
     if len(compared) < len(records):
         notes += (
-            f"only {len(compared)} of {len(records)} verdicts are compared: those on "
+            f"compared only {len(compared)} of {len(records)} verdicts: those on "
             f"prompts from {baseline.path}",
         )
     return replace(
@@ -261,11 +262,11 @@ def _first_difference(then: _Prompts, now: _Prompts) -> str:
             return f"{key[2]!r} has {difference}"
     if missing := [key for key in then if key not in now]:
         return (
-            f"{len(missing)} of its {len(then)} prompts are missing "
+            f"missing {len(missing)} of its {len(then)} prompts "
             f"(first: {missing[0][2]!r})"
         )
     added = [key for key in now if key not in then]
-    return f"{len(added)} prompts are new (first: {added[0][2]!r})"
+    return f"{plural(len(added), 'new prompt')} (first: {added[0][2]!r})"
 
 
 def _key(identity: SampleId) -> tuple[str, str, str]:

@@ -155,8 +155,8 @@ def filter_shards(
         lines = [
             replaced,
             *(
-                f"{plural(count, 'row')} of task type {kind} have no "
-                f"{calibration.name}, because ratings of that type do not show that "
+                f"no {calibration.name} for {plural(count, 'row')} of task type "
+                f"{kind}, because ratings of that type do not show that "
                 "calibration helps"
                 for kind, count in kinds.items()
                 if kind in calibration.refused

@@ -27,6 +27,7 @@ from vieval_plugin.run.scheduler import BROKEN
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists
 from vieval_plugin.text.versions import VERSION
+from vieval_plugin.text.wording import plural
 
 if TYPE_CHECKING:
     from vieval_plugin.run.prepare import PreparedJudge
@@ -82,7 +83,7 @@ class Lookup:
                 f"{name}: {len(matches)} verdicts match; use the full id ({examples})"
             )
         raise VievalError(
-            f"{name}: not found among {len(self.records)} verdicts; "
+            f"{name}: not found among {plural(len(self.records), 'verdict')}; "
             f"ids look like {examples}"
         )
 
@@ -104,8 +105,8 @@ class Lookup:
         """
         if record.row and not record.row.traced:
             raise VievalError(
-                f"{record.id}: prompts and replies were not saved; score again with "
-                "--trace"
+                f"{record.id}: prompts and replies were not saved; run `vieval score` "
+                "again with --trace"
             )
         source = record.provenance
         prepared = judge_of(source)
@@ -133,12 +134,12 @@ def require_as_judged(record: Record, judged: Judged) -> None:
     if image := next(filter(is_changed, images_of(judged)), None):
         raise VievalError(
             f"{record.id}: {name_of(image)} has changed since it was judged; restore "
-            "it, or judge again"
+            "it, or run the judge again"
         )
     if record.fingerprint not in ("", fingerprint(judged)):
         raise VievalError(
             f"{record.id}: its texts or images have changed since they were judged; "
-            "restore them, or judge again"
+            "restore them, or run the judge again"
         )
 
 
@@ -293,7 +294,7 @@ def require_consistent(records: Iterable[Record]) -> None:
     for record in records:
         if reason := contradiction(record):
             raise VievalError(
-                f"{record.id}: {reason}; restore the file, or judge again"
+                f"{record.id}: {reason}; restore the file, or run the judge again"
             )
 
 

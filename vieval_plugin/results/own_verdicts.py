@@ -84,7 +84,7 @@ def missing_note(path: Path, records: Sequence[Record]) -> str:
     if len(records) >= written:
         return ""
     return (
-        f"{path} contains only {len(records)} of the {written} verdicts of its runs; "
+        f"{path} contains only {len(records)} of the {written} verdicts from its runs; "
         "the missing ones are not counted"
     )
 
@@ -112,12 +112,12 @@ def _common_and_runs(
     except FileNotFoundError:
         raise VievalError(
             f"{path}: {document_file.name}, which records the judges used, is missing "
-            "from the same folder; copy it there, or judge again"
+            "from the same folder; copy it there, or run the judge again"
         ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = line_of(error)
         raise VievalError(
-            f"{document_file}: cannot be read ({reason}); restore it, or judge again"
+            f"{document_file}: cannot be read ({reason}); restore it, or run the judge again"
         ) from None
 
 

@@ -121,7 +121,7 @@ class Recording:
         parts = ", ".join(sorted(self.covered))
         return (
             f"{self.source}: no recorded verdicts for {benchmark}/{part} (it contains "
-            f"{parts or f'no readable verdicts of {self.judge}'}); pass the logs of "
+            f"{parts or f'no readable verdicts by {self.judge}'}); pass the logs of "
             "that task with logs=, or choose other --tasks"
         )
 

@@ -53,18 +53,20 @@ def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:
             f"{path}: cannot be read ({error}); restore it, or leave it out"
         ) from None
     if not rows:
-        raise VievalError(f"{path}: contains no verdicts; restore it, or judge again")
+        raise VievalError(
+            f"{path}: contains no verdicts; restore it, or run the judge again"
+        )
     first: dict[tuple[SampleId, Provenance], int] = {}
     for number, records in enumerate(rows, start=1):
         if not records:
             raise VievalError(
-                f"{path}: line {number} is not a verdict; restore it, or judge again"
+                f"{path}: line {number} is not a verdict; restore it, or run the judge again"
             )
         record = records[0]
         earlier_line = first.setdefault((record.id, record.provenance), number)
         if earlier_line != number:
             raise VievalError(
-                f"{path}: lines {earlier_line} and {number} are both verdicts of "
+                f"{path}: lines {earlier_line} and {number} are both verdicts by "
                 f"{record.provenance.judge} on {record.id}; remove one of them"
             )
     return rows

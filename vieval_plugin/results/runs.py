@@ -26,6 +26,7 @@ from vieval_plugin.results.sources import (
 )
 from vieval_plugin.run.verdict_log import PARTIAL
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.wording import plural
 
 if TYPE_CHECKING:
     from vieval_plugin.results.shard_sample import FolderTotals
@@ -77,8 +78,8 @@ def load_results(
     """
     if labels and len(labels) != len(results):
         raise VievalError(
-            f"got {len(labels)} labels for {len(results)} results; pass one --label "
-            "per result, in the same order ('' for none)"
+            f"got {plural(len(labels), 'label')} for {plural(len(results), 'result')}; "
+            "pass one --label per result, in the same order ('' for none)"
         )
     records_by_source: _RecordsBySource = {}
     origin: dict[tuple[SampleId, Source], str] = {}
@@ -111,8 +112,8 @@ def load_results(
             continue
         if path.name.endswith(PARTIAL):
             notes.append(
-                f"{path} is from an incomplete run: these are its first {len(rows)} "
-                "verdicts, and the final numbers may differ"
+                f"{path} is from an incomplete run ({plural(len(rows), 'verdict')} so "
+                "far), and the final numbers may differ"
             )
         elif note := missing_note(path, list(chain(*rows))):
             notes.append(note)

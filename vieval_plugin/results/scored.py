@@ -22,7 +22,7 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.summary import ScoreSummary
 from vieval_plugin.run.verdict_lines import Inputs, runs_document, write_run_file
 from vieval_plugin.run.verdict_log import VerdictLog
-from vieval_plugin.text.wording import decimals
+from vieval_plugin.text.wording import decimals, plural
 
 if TYPE_CHECKING:
     from vieval_plugin.meta_evaluation.tables import Table
@@ -280,7 +280,7 @@ def image_summary(record: Record) -> Iterator[str]:
         yield f"  {': '.join(filter(None, parts))}"
     if steps[last:]:
         yield (
-            f"  and {len(steps) - last} more answers: --out FILE stores all of them, "
+            f"  and {plural(len(steps) - last, 'more answer')}: --out FILE stores all of them, "
             "and `vieval show FILE` prints them"
         )
 

@@ -26,6 +26,7 @@ from vieval_plugin.results.shard_verdicts import (
     score_columns,
     verdict_tables,
 )
+from vieval_plugin.text.wording import plural
 
 #: Largest number of prompts read as records; larger folders are sampled.
 MOST_PROMPTS = 200_000
@@ -237,6 +238,6 @@ def _notes(
         )
     if repeated:
         yield (
-            f"{opened.folder.name}: {repeated:,} verdicts have the same id as an "
-            "earlier one; they are distinguished by their row"
+            f"{opened.folder.name}: {plural(repeated, 'verdict')} with the same id as an "
+            "earlier one, distinguished by row"
         )

@@ -54,8 +54,8 @@ class VerdictFolder:
         if rows == self.plan.rows:
             return ""
         return (
-            f"{self.folder.name} is from an incomplete run: {rows:,} of "
-            f"{self.plan.rows:,} rows have verdicts"
+            f"{self.folder.name} is from an incomplete run, with verdicts on {rows:,} of "
+            f"{self.plan.rows:,} rows"
         )
 
 
@@ -87,7 +87,7 @@ def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
             "read it as it is"
         )
     if not opened.entries:
-        raise VievalError(f"{folder.name}: contains no verdicts; judge again")
+        raise VievalError(f"{folder.name}: contains no verdicts; run the judge again")
     return opened
 
 

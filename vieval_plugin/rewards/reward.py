@@ -325,4 +325,4 @@ def failure_message(values: Sequence[RewardValue]) -> str:
         more = "..." if len(numbers) > 5 else ""
         reasons.append(f"{reason} (samples {', '.join(numbers[:5])}{more})")
     count = f"{sum(map(len, by_reason.values()))} of {len(values)}"
-    return redacted(f"{count} samples have no reward: {'; '.join(reasons[:3])}")
+    return redacted(f"no reward for {count} samples: {'; '.join(reasons[:3])}")

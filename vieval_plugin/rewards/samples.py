@@ -12,6 +12,7 @@ from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.records import OWN
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import is_encodable
+from vieval_plugin.text.wording import plural
 
 #: Characters of a prompt.
 LONGEST_TEXT = 100_000
@@ -61,8 +62,8 @@ def sample_of(
     if images and len(images) != len(conditions.roles):
         roles = ", ".join(conditions.roles)
         raise VievalError(
-            f"a prompt must have an image for each role ({roles}), got {len(images)} images; "
-            "set the roles (vieval serve: one --role each)"
+            f"a prompt must have an image for each role ({roles}), got "
+            f"{plural(len(images), 'image')}; set the roles (vieval serve: one --role each)"
         )
     require_good_texts(prompt)
     kind = conditions.kind or ("tie" if images else "tig")

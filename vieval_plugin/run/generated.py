@@ -39,6 +39,7 @@ from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.untrusted import is_below, real
+from vieval_plugin.text.wording import plural
 from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 #: Below the working folder, and where lmms-eval's generators save unless they are told otherwise.
@@ -262,7 +263,7 @@ def _output(
     if answer.images:
         return (
             None,
-            f"the generator returned {len(answer.images)} images, so image "
+            f"the generator returned {plural(len(answer.images), 'image')}, so image "
             f"{index + 1} is missing",
         )
     if text:

@@ -91,7 +91,7 @@ def pilot_of(
     )
     if not any(status.usable for status in statuses):
         raise VievalError(
-            f"none of the {len(results)} pilot samples could be judged: {reason[:300]}"
+            f"could not judge any pilot sample ({len(results)} tried): {reason[:300]}"
         )
     return Pilot(
         judge,
@@ -251,7 +251,7 @@ def plan(
         lines.append(f"price: {_price(trial, backbone, by_batches)}")
     if trial.cached:
         lines.append(
-            f"{trial.cached} pilot answers came from the cache; the figures are "
+            f"{plural(trial.cached, 'pilot answer')} came from the cache; the figures are "
             "for a run without the cache"
         )
     return lines

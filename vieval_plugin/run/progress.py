@@ -115,8 +115,9 @@ class Progress:
             page = docs_url(f"reference/results.md#{anchor}")
             lines.append(f"about {' and '.join(failed)}: {page}")
         if u.cached and not (u.calls or u.measured or u.retries or u.failures):
+            answers = "the only answer" if u.cached == 1 else f"all {u.cached} answers"
             lines.append(
-                f"all {u.cached} answers came from the cache; use --fresh, or the "
+                f"{answers} came from the cache; use --fresh, or the "
                 "option store: {max_age: 0}, to ask again"
             )
         if u.retries:

@@ -36,6 +36,7 @@ from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import add_findings
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.wording import plural
 
 #: Folder of a build's images until it is ranked: a run that was stopped goes on, and the next build
 #: begins anew.
@@ -267,8 +268,8 @@ def make_images(
     lines = []
     if usage.cached:
         lines.append(
-            f"{usage.cached} images in {folder} are from an interrupted run; "
-            "remove the folder if they are from another build"
+            f"kept {plural(usage.cached, 'image')} in {folder} from an interrupted run; "
+            "remove the folder if they are from a different build"
         )
     generated = sum(bool(answer.images) for answer in answers)
     lines.append(
@@ -286,7 +287,7 @@ def _require_images(answers: Sequence[Answer], model: str) -> None:
     if failed:
         reason = failed[0].text[:_SHOWN]
         raise VievalError(
-            f"{model}: {len(failed)} of {len(answers)} images were not generated "
+            f"{model}: failed to generate {len(failed)} of {len(answers)} images "
             f"({reason}); run the same command again to generate only these"
         )
 

@@ -167,7 +167,7 @@ def require_same_judges(path: Path, runs: Mapping[str, Provenance]) -> None:
         return
     if difference:
         raise VievalError(
-            f"{path} contains verdicts of a run {difference}; choose another --out, or "
+            f"{path} contains verdicts from a run {difference}; choose another --out, or "
             "delete the file"
         )
 

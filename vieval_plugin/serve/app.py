@@ -36,6 +36,7 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import console
 from vieval_plugin.text.html_page import policy, style_sheet, template
 from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.wording import plural
 
 PROTOCOLS = (
     judge_v1.PROTOCOL,
@@ -332,7 +333,7 @@ def _log_request(protocol: Protocol, values: Values, seconds: float) -> None:
     if failed:
         statuses = ", ".join(sorted({str(value.status) for value in failed}))
         line = (
-            f"{protocol.name}: {len(values)} samples in {seconds:.1f} s, {len(failed)} "
+            f"{protocol.name}: {plural(len(values), 'sample')} in {seconds:.1f} s, {len(failed)} "
             f"without a reward ({statuses})"
         )
         _log.info("%s", console(redacted(line)))

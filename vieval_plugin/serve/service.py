@@ -34,7 +34,7 @@ from vieval_plugin.text.errors import VievalError
 
 #: The values of each entry so far, by the name of the reward.
 Results: TypeAlias = list[dict[str, RewardValue]]
-_NO_GROUP = "this reward compares samples of a group, but the sample has no group"
+_NO_GROUP = "this reward compares samples in a group, but the sample has no group"
 
 
 @dataclass(frozen=True)

@@ -502,6 +502,6 @@ def require_same_items(first: Floats, second: Floats) -> None:
     mismatch_count = int(np.count_nonzero(is_mismatch))
     if mismatch_count:
         raise ValueError(
-            f"both must have scores for the same items; {mismatch_count} items are in only "
-            "one"
+            "both must have scores for the same items, got items in only one "
+            f"({mismatch_count})"
         )

@@ -27,6 +27,7 @@ from vieval_plugin.records import OWN, Record
 from vieval_plugin.results.lookup import Lookup
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.tables import text_table
+from vieval_plugin.text.wording import plural
 from vieval_plugin.training.chat_format import write
 
 #: How far a verdict may be from the human mean; Wang et al. (2025), section on agent tuning.
@@ -70,7 +71,7 @@ def export(
         raise VievalError(f"--rebalance is not supported for {judge}; remove it")
     judged = [record for record in lookup.records if record.provenance.judge == judge]
     if not judged:
-        raise VievalError(f"the results contain no verdicts of {judge}")
+        raise VievalError(f"the results contain no verdicts from {judge}")
     require_trainable(judged)
     exported = judged
     if aspect := how.human_aspect:
@@ -93,7 +94,8 @@ def export(
         written = rebalanced(units, choices.seed, how.repetitions)
     examples = [example for unit in written for example in unit.examples]
     write(file, examples)
-    yield f"wrote {file}: {len(examples)} examples from {len(judged)} verdicts"
+    written_examples = plural(len(examples), "example")
+    yield f"wrote {file}: {written_examples} from {plural(len(judged), 'verdict')}"
     yield ""
     if aspect:
         yield from _part_lines(judged, exported, choices.margin)

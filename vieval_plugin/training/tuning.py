@@ -128,9 +128,10 @@ def enough_memory(tuning: Tuning, examples: str) -> Iterator[None]:
             remedy = "use --tune lora"
         else:
             remedy = "use a smaller base, or a device with more memory"
-        raise VievalError(
-            f"out of memory with {tuning.batch_size} {examples} per batch; {remedy}"
-        ) from None
+        batch = f"{tuning.batch_size} {examples} per batch"
+        if tuning.batch_size == 1:
+            batch = "a batch size of 1"
+        raise VievalError(f"out of memory with {batch}; {remedy}") from None
 
 
 _PACKAGES = ("torch", "transformers", "peft", "accelerate", "trl")

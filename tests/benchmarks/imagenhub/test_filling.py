@@ -262,7 +262,7 @@ class TestConditions:
         report = await prepared(site, tmp_path, parts=["tie"])
         (line,) = (line for line in summary_lines(report) if "conditions" in line)
         assert "dataset ImagenHub/Text_Guided_Image_Editing, split filtered" in line
-        assert "1 of 2 rated uids have no row (first: sample_34_2.jpg)" in line
+        assert "no row for 1 of 2 rated uids (first: sample_34_2.jpg)" in line
         assert not is_complete(report)
         assert not (
             tmp_path / "imagenhub" / "museum" / TIE / "dataset_lookup.json"

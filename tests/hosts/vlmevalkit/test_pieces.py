@@ -116,7 +116,7 @@ def test_verdicts_that_a_sheet_means_come_from_any_run(tmp_path):
         (1, ["old"]),
     ]
     assert new.parts() == []
-    with pytest.raises(VievalError, match="1 of 2 verdicts of the sheet are missing"):
+    with pytest.raises(VievalError, match="missing 1 of 2 verdicts of the sheet"):
         finish(new, {0: wanted[0], 7: SheetCell("us", "0" * 16, False)})
 
 

@@ -69,7 +69,7 @@ def test_a_model_of_the_host_judges_once(run, tmp_path, monkeypatch):
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "other.yaml"))
     other = run(*vlmevalkit("--model", "Parrot", "--limit", 3))
     assert other.stdout.count("asked") == 6
-    assert "(answers from another judge, model or wording)" in other.stderr
+    assert "(answers from a different judge, model or wording)" in other.stderr
 
 
 def test_a_judge_whose_file_was_edited_is_another(run, tmp_path, monkeypatch):
@@ -85,7 +85,7 @@ def test_a_judge_whose_file_was_edited_is_another(run, tmp_path, monkeypatch):
             )
         )
         assert (done.returncode, done.stdout.count("asked")) == (0, 3), done.stderr
-    assert "(answers from another judge, model or wording)" in done.stderr
+    assert "(answers from a different judge, model or wording)" in done.stderr
 
 
 @needs("torch", "transformers")

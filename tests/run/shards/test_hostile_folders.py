@@ -67,7 +67,7 @@ def test_verdicts_on_absent_rows_pass_nothing(vieval, out, tmp_path):
     assert "rows with verdicts are missing" in vieval(*command, code=1).err
     first.write_bytes(original)
     last.write_bytes(original)
-    assert "the verdicts of another shard" in vieval(*command, code=1).err
+    assert "the verdicts from a different shard" in vieval(*command, code=1).err
     assert not (tmp_path / "kept").exists()
 
 

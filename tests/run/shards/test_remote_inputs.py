@@ -100,7 +100,7 @@ def test_what_reads_the_data_again_reads_it_there(vieval, bucket, data, tmp_path
     out = tmp_path / "out"
     judge(vieval, bucket.address("data"), out)
     assert (
-        "complete: each row has exactly one verdict; 18 images were compared"
+        "complete: each row has exactly one verdict; compared 18 images with"
         in vieval("shards", out, "--verify").out
     )
     vieval("filter", out, "--where", "row % 2 = 0", "--out", tmp_path / "kept")

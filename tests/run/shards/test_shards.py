@@ -575,10 +575,11 @@ def test_verify_says_what_is_wrong(vieval, server, data, tmp_path):
     out, command = tmp_path / "out", arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command, "--budget", "100", code=1)
     printed = vieval("shards", out, "--verify", code=1)
-    assert "shards have no verdicts (first: part-" in printed.err
+    assert "no verdicts in " in printed.err
+    assert " shards (first: part-" in printed.err
     vieval(*command)
     shown = vieval("shards", out, "--verify").out
-    assert "complete: each row has exactly one verdict; 18 images" in shown
+    assert "complete: each row has exactly one verdict; compared 18 images" in shown
     first, second, *_ = files_in(out)
     (out / "verdicts" / f"{'0' * 24}.parquet").write_bytes(first.read_bytes())
     kept = parquet.read_table(second)
@@ -590,7 +591,7 @@ def test_verify_says_what_is_wrong(vieval, server, data, tmp_path):
     (data / "part-1.parquet").write_bytes((data / "part-0.parquet").read_bytes())
     err = vieval("shards", out, "--verify", code=1).err
     assert (
-        "part-1.parquet: changed since the plan was made; restore it, or judge it again"
+        "part-1.parquet: changed since the plan was made; restore it, or judge it in a new folder"
         in err
     )
     assert "--out" not in err

@@ -317,9 +317,11 @@ class Store:
                 "DELETE FROM claims WHERE owner = :owner", {"owner": self._owner}
             )
             if self._spool.rows:
+                count = len(self._spool.rows)
+                replies = "reply" if count == 1 else "replies"
                 announce(
-                    f"{locked(self.path)}; {len(self._spool.rows)} replies were saved "
-                    f"to {self._spool.path} for the next run"
+                    f"{locked(self.path)}; saved {count} {replies} to {self._spool.path} "
+                    "for the next run"
                 )
         finally:
             self._database.close()

@@ -173,7 +173,7 @@ class Batches:
         if spent:
             requests = plural(spent, "request")
             say(
-                f"vieval: no answer to {requests} after {MOST_SENDS} rounds; resending",
+                f"vieval: no response to {requests} after {MOST_SENDS} rounds; resending",
                 file=sys.stderr,
             )
         if self._options.has_service or spent:
@@ -196,7 +196,7 @@ class Batches:
         """
         question, request = _names(body, asked)
         self._server.usage.calls += 1
-        problem: Again | Refused = Again("batch", "the batch returned no answer")
+        problem: Again | Refused = Again("batch", "the batch returned no response")
         sends = 0
         for form, times, line in self._database.execute(
             (
@@ -479,7 +479,7 @@ class Batches:
         if not self._options.has_service and not any(by_request.values()):
             requests = self._requests_of(name)
             raise VievalError(
-                f"{requests.with_suffix('.answers.jsonl')} has no answers to the "
+                f"{requests.with_suffix('.answers.jsonl')} has no responses to the "
                 f"requests in {requests.name}; replace it with the output of `vllm "
                 "run-batch`"
             )
@@ -590,7 +590,7 @@ def _is_entry_of(entry: JsonObject, name: str) -> bool:
 
 
 def _has_no_id(answer: JsonObject) -> str | None:
-    return None if _is_id(answer.get("id")) else "the answer has no id"
+    return None if _is_id(answer.get("id")) else "the response has no id"
 
 
 def _is_id(value: Any) -> TypeGuard[str]:
@@ -653,7 +653,7 @@ def _answer(document: Any, check: Check, url: str) -> JsonObject:
         raise fault
     if not isinstance(body, dict):
         error = redacted(str(line.get("error"))[:_LONGEST_ERROR])
-        raise Again("batch", f"the batch returned no answer: {error[:200]}")
+        raise Again("batch", f"the batch returned no response: {error[:200]}")
     if problem := check(body):
         raise Again("malformed answer", problem)
     return body

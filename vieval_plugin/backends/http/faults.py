@@ -232,7 +232,7 @@ def fault_of(
             code,
             reason,
             (
-                f"{redacted(url)} answers with HTTP {code} ({reason}); set base_url to the "
+                f"{redacted(url)} responds with HTTP {code} ({reason}); set base_url to the "
                 "final address"
             ),
         )

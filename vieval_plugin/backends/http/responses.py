@@ -33,7 +33,7 @@ _MOST_TOKENS = 2**53  # a number of tokens beyond is none
 def answer_of(body: bytes | bytearray) -> JsonObject:
     """The JSON object of a response."""
     if not isinstance(answer := parsed_json(body), dict):
-        raise Again("malformed answer", "the answer is not a JSON object")
+        raise Again("malformed answer", "the response is not a JSON object")
     return answer
 
 
@@ -43,7 +43,7 @@ def unusable(answer: JsonObject) -> str | None:
     """
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        return "the answer has no choices"
+        return "the response has no choices"
     message = choices[0].get("message")
     if not isinstance(message, dict):
         return "the choice has no message"

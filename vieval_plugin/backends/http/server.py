@@ -115,7 +115,7 @@ def connection_fault(error: Exception, server: str, by: str = "") -> Again | Den
             "connection", f"no connection{by} (its host name cannot be resolved)"
         )
     if isinstance(error, aiohttp.ClientResponseError):
-        return Again("malformed answer", "the headers of the answer are unreadable")
+        return Again("malformed answer", "the headers of the response are unreadable")
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return Again("connection", f"no connection{by} (the server closed it)")
     return Again("connection", f"no connection{by} ({_cause(error)})")
@@ -629,7 +629,7 @@ class Server:
             raise Refused(
                 Status.API_ERROR,
                 "malformed answer",
-                f"the answer is larger than {max_bytes >> 20} MiB",
+                f"the response is larger than {max_bytes >> 20} MiB",
             )
         if proxy and code == _PROXY_LOGIN:
             raise _refused_by(proxy, code)
@@ -654,10 +654,10 @@ class Server:
             case aiohttp.SocketTimeoutError():
                 return Again("timeout", f"no byte within {self.options.timeout:g} s")
             case TimeoutError():
-                reason = f"no complete answer within {self.options.longest_try:g} s"
+                reason = f"no complete response within {self.options.longest_try:g} s"
                 return Again("timeout", reason)
             case aiohttp.ClientPayloadError():
-                return Again("cut answer", "the answer ended early")
+                return Again("cut answer", "the response ended early")
         return connection_fault(error, base, proxy_words(proxy))
 
     def _proxy(self, base: str) -> Proxy | None:
@@ -701,7 +701,7 @@ class Server:
                     )
                 if data or allow_empty:
                     return bytes(data)
-                problem = Again("no file", "an empty answer")
+                problem = Again("no file", "an empty response")
             except Again as again:
                 problem = again
             except Refused as refused:

@@ -25,7 +25,8 @@ PART = "tie"
 VOTES = "valid_dataset_1.json"
 ADVICE = (
     f"put {VOTES} from github.com/TIGER-AI-Lab/EditReward into the benchmark folder, "
-    f"then run `vieval prepare imagenhub --part {PART}` (`--no-images` for a replay)"
+    f"then run `vieval prepare imagenhub --part {PART}` (add `--no-images` to replay "
+    "published verdicts only)"
 )
 SOURCE = (
     "Jiang et al., GenAI Arena (2024), arXiv 2406.04485, with the editors' names in Wu et al., "

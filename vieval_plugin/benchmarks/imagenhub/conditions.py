@@ -127,8 +127,7 @@ def _check_lookup(uids: Collection[str], columns: Collection[str], body: bytes) 
     missing = [uid for uid in uids if uid not in lookup]
     if missing:
         raise ValueError(
-            f"{len(missing)} of {len(uids)} rated uids have no row (first: "
-            f"{missing[0]})"
+            f"no row for {len(missing)} of {len(uids)} rated uids (first: {missing[0]})"
         )
     for uid, column in product(uids, columns):
         row = lookup[uid]

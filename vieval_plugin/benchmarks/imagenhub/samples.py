@@ -130,9 +130,7 @@ def _read_lookup(museum: Path) -> dict[str, JsonObject]:
     path = museum / LOOKUP
     lookup = read_object(path, f"{ADVICE} again") if exists(path) else {}
     if not are_objects([*lookup.values()]):
-        raise VievalError(
-            f"{path}: must map uids to objects of conditions; {ADVICE} again"
-        )
+        raise VievalError(f"{path}: must map each uid to a JSON object; {ADVICE} again")
     return lookup
 
 

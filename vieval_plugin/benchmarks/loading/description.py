@@ -150,7 +150,7 @@ class Description(StrictModel):
         keys = _KEYS[standards[0]]
         useless = [key for key in self.model_fields_set - keys if getattr(self, key)]
         if useless:
-            raise ValueError(f"{min(useless)}: does not apply with {standards[0]}")
+            raise ValueError(f"{min(useless)}: cannot be combined with {standards[0]}")
         if "table" in keys and not self.table:
             raise ValueError("table: required (the file with the rows)")
         unknown = [aspect for aspect in self.ratings if aspect not in _ASPECTS]

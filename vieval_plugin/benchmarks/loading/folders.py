@@ -207,7 +207,7 @@ def missing_images(loaded: Iterable[Judged], advice: str) -> list[str]:
     unseen = [key for key, sample in samples.items() if "output" not in sample.images]
     if unseen:
         lines.append(
-            f"{len(unseen)} of {len(samples)} outputs have no image (first: "
+            f"no image for {len(unseen)} of {len(samples)} outputs (first: "
             f"{unseen[0]}); {advice}"
         )
     return lines

@@ -48,8 +48,9 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
     samples = conditions_of(load(root, part), benchmark.name)
     empty = [sample for sample in samples if not sample.texts and not sample.images]
     if empty:
+        have = "has" if len(empty) == 1 else "have"
         raise VievalError(
-            f"{benchmark.name}/{part}: {len(empty)} of {len(samples)} prompts have no text in the "
+            f"{benchmark.name}/{part}: {len(empty)} of {len(samples)} prompts {have} no text in the "
             f"local data; run `vieval prepare {benchmark.name}`, or export another part"
         )
     table = io.StringIO()

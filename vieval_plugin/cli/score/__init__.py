@@ -335,10 +335,11 @@ def _judge_all(
     from vieval_plugin.run.scoring import jobs_left, score_into
     from vieval_plugin.run.session import ask_in_batches
     from vieval_plugin.text.errors import VievalError
+    from vieval_plugin.text.wording import plural
 
     unable = list(request.unable)
     if log.total:
-        tell(f"resuming with {log.total} verdicts from an earlier run")
+        tell(f"resuming with {plural(log.total, 'verdict')} from an earlier run")
     for prepared, source in zip(request.judges, request.sources(label), strict=True):
         progress = Progress()
         by_batches = request.batch if prepared.asks_a_model else None
@@ -377,11 +378,12 @@ def _judge_all(
 
 def _tell_ended(log: VerdictLog, progress: Progress) -> None:
     """Print what a run that ends before its time has done so far."""
+    from vieval_plugin.text.wording import plural
+
     tell(progress)
     if log.total:
-        tell(
-            f"{log.total} verdicts are in {log.path}; run the same command again to resume"
-        )
+        verdicts = plural(log.total, "verdict")
+        tell(f"saved {verdicts} to {log.path}; run the same command again to resume")
 
 
 def _tell(options: ScoreOptions, scored: Scored, images: bool) -> None:

@@ -74,6 +74,7 @@ def _verify(folder: ShardFolder, plan: Plan, unscored: str) -> int:
     """
     from vieval_plugin.run.shards.verify import verify
     from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.wording import plural
 
     verification = verify(folder, plan)
     tell(*verification.problems)
@@ -82,8 +83,8 @@ def _verify(folder: ShardFolder, plan: Plan, unscored: str) -> int:
         rows = "row" if plan.limit is None else f"of the first {plan.limit:,} rows"
         begin = f"{unscored}, but the folder is complete" if unscored else "complete"
         say(
-            f"{begin}: each {rows} has exactly one verdict; {verification.digests} images were "
-            "compared with the judged ones"
+            f"{begin}: each {rows} has exactly one verdict; compared "
+            f"{plural(verification.digests, 'image')} with the judged ones"
         )
     return 1 if verification.problems else 0
 

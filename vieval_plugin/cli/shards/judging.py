@@ -271,6 +271,7 @@ def judged(run: ShardRun, queue: PassQueue, rows: int, launcher: Launcher) -> in
     """
     from vieval_plugin.run.judging_bar import judging_bar
     from vieval_plugin.run.progress import Progress
+    from vieval_plugin.text.wording import plural
 
     if not rows:
         return 0
@@ -287,5 +288,5 @@ def judged(run: ShardRun, queue: PassQueue, rows: int, launcher: Launcher) -> in
         )
     further = queue.not_written[_SHOWN_SHARDS:]
     if further:
-        tell(f"not written: {len(further)} more shards")
+        tell(f"not written: {plural(len(further), 'more shard')}")
     return 1 if queue.not_written else 0

@@ -159,7 +159,7 @@ class VievalDiffusers(_Generating):
         super().__init__()
         if not model:
             raise VievalError(
-                "vieval_diffusers requires --model_args model=<folder or name on the hub>"
+                "vieval_diffusers requires --model_args model=<folder or name on the Hugging Face Hub>"
             )
         loaded = diffusion.load(
             str(model),

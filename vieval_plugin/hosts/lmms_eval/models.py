@@ -55,6 +55,7 @@ from vieval_plugin.run.plan import is_planned
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import path_of
+from vieval_plugin.text.wording import plural
 
 HOST = ForeignHost(
     "vieval_openai",
@@ -171,7 +172,7 @@ class VievalReplay(OwnModel):
             )
         if lines:
             first, *others = lines
-            more = f" (and {len(others)} more lines)" if others else ""
+            more = f" (and {plural(len(others), 'more line')})" if others else ""
             self._say(f"{first}{more}; such verdicts are missing or count as failures")
 
     def _answer(self, request: JudgeRequest, repeat: int, progress: Progress) -> str:
@@ -317,7 +318,7 @@ class _InProcess(_JudgingModel):
         super().__init__()
         if not model:
             raise VievalError(
-                f"{type(self).__name__} requires --model_args model=<folder or name on the hub>"
+                f"{type(self).__name__} requires --model_args model=<folder or name on the Hugging Face Hub>"
             )
         if batch_size and "batch_size" in inspect.signature(type(self).load).parameters:
             arguments["batch_size"] = int(batch_size)

@@ -382,7 +382,7 @@ def discard_unusable_answers(
         for index, text in answers.items():
             cell = read_cell(text)
             if cell is None or cell.by != by:
-                unusable[path] = "answers from another judge, model or wording"
+                unusable[path] = "answers from a different judge, model or wording"
                 break
             if not (retry_failed and cell.failed):
                 found.add(int(index))

@@ -129,7 +129,7 @@ class _InProcess(OwnModel):
     ) -> None:
         if not model:
             raise VievalError(
-                f"{type(self).__name__} requires `model`: a folder or a name on the hub"
+                f"{type(self).__name__} requires `model`: a folder or a name on the Hugging Face Hub"
             )
         self.options = config.current()
         self.backbone = Path(model).name

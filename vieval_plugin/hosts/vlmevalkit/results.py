@@ -174,8 +174,8 @@ def finish(files: VerdictFiles, cells: Mapping[int, SheetCell]) -> list[KeptVerd
     missing = keys - set(by_key)
     if missing:
         raise VievalError(
-            f"{files.samples}: {len(missing)} of {len(keys)} verdicts of the sheet are "
-            f"missing (first: row {min(missing)[0]}); run again without --reuse in "
+            f"{files.samples}: missing {len(missing)} of {len(keys)} verdicts of the sheet "
+            f"(first: row {min(missing)[0]}); run again without --reuse in "
             "another --work-dir, which reuses cached replies"
         )
     rows = [by_key[index, sheet_cell.digest] for index, sheet_cell in cells.items()]

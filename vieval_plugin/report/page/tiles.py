@@ -49,7 +49,7 @@ from vieval_plugin.results.rows import sample_of
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.wording import decimals, enumeration
+from vieval_plugin.text.wording import decimals, enumeration, plural
 
 _MOST_PICTURES = 12
 _MOST_TEXT = 1500
@@ -267,7 +267,8 @@ def tile_of(
         thumbnails,
     )
     if len(pictures) > _MOST_PICTURES:
-        notes.append(f"{len(pictures) - _MOST_PICTURES} more images are not shown.")
+        hidden = plural(len(pictures) - _MOST_PICTURES, "more image")
+        notes.append(f"Not shown: {hidden}.")
     models = [c.image_model for record in records for c in record.candidates]
     if not models:
         models = [r.id.image_model for r in records]

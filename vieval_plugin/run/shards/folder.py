@@ -137,7 +137,7 @@ class ShardFolder:
         is_own = document.get("shard", {}).get("name") == file
         if not (is_own or file.startswith(JOINED)):
             raise VievalError(
-                f"{self._file_label(file)}: contains the verdicts of another "
+                f"{self._file_label(file)}: contains the verdicts from a different "
                 "shard; remove it to judge its rows again"
             )
 

@@ -61,8 +61,7 @@ _AT_ONCE = 8
 _MOST_COLUMNS = 100  # of the images of a tar, in the plan
 _MOST_NOTES = 20  # lines on tars
 _OTHER_FILE = (
-    "{}: changed since the plan was made; restore it, or judge it again with another "
-    "--out"
+    "{}: changed since the plan was made; restore it, or judge it in a new folder"
 )
 _PATTERN = re.compile(r"[*[]")
 
@@ -335,7 +334,9 @@ def tar_notes(files: Iterable[InputFile], columns: Collection[str]) -> list[str]
             notes.append(f"{file.path}: {keys}; each occurrence is a separate sample")
     notes += hidden_images(files, columns)
     if len(notes) > _MOST_NOTES:
-        notes[_MOST_NOTES:] = [f"{len(notes) - _MOST_NOTES} more notes like these"]
+        notes[_MOST_NOTES:] = [
+            f"{plural(len(notes) - _MOST_NOTES, 'more note')} like these"
+        ]
     return notes
 
 
@@ -370,8 +371,8 @@ def _input_file(
     name = "" if is_elsewhere else posixpath.relpath(source.path, root.path)
     if is_elsewhere or name.startswith("../"):
         raise VievalError(
-            f"{source} must be below {root}, like the other files of the plan; judge "
-            "it with another --out"
+            f"{source} must be below {root}, like the other files of the plan; "
+            "choose another --out"
         )
     size = size_of(source)
     if name in planned and _is_same(source, size, planned[name]):
@@ -501,8 +502,7 @@ def tar_members(
         columns = arrow().parquet.read_table(index).to_pydict()
     except (OSError, ValueError) as error:
         raise VievalError(
-            f"cannot read the tar index {index}: {line_of(error)}; judge the tar file "
-            "again with another --out"
+            f"cannot read the tar index {index}: {line_of(error)}; choose another --out"
         ) from None
     fields = [columns[name] for name in TarMember.__annotations__]
     return [TarMember(*values) for values in zip(*fields, strict=True)]

@@ -23,6 +23,7 @@ from vieval_plugin.run.shards.schema import VerdictSchema
 from vieval_plugin.run.verdict_lines import differing_runs, identity_of
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.versions import VERSION
+from vieval_plugin.text.wording import plural
 
 ROWS_PER_SHARD = 512
 _MOST_SHARDS = 1_000_000  # a plan of more is damaged
@@ -242,7 +243,7 @@ def extended(
     if new_files and not extend:
         planned = len(earlier.files)
         raise VievalError(
-            f"{where}: the plan has {planned} files, but {len(now.files)} were passed "
+            f"{where}: the plan has {plural(planned, 'file')}, got {len(now.files)} "
             f"(new: {new_files[0].path}); use --extend to add new files"
         )
     return replace(earlier, files=(*earlier.files, *new_files))

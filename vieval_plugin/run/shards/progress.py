@@ -10,6 +10,7 @@ from vieval_plugin.run.shards.folder import ShardFolder
 from vieval_plugin.run.shards.plan import Plan
 from vieval_plugin.run.shards.schema import Tally
 from vieval_plugin.run.shards.under_way import open_shards
+from vieval_plugin.text.wording import plural
 
 _RECENT = (
     600.0  # seconds before the last shard ended, whose shards tell how fast it goes
@@ -62,7 +63,7 @@ class FolderProgress(Tally):
         shards_left = self.shards - self.shards_done
         limited = ""
         if self.limit is not None:
-            limited = f", limited to the first {self.limit:,} rows"
+            limited = f", limited to the first {plural(self.limit, 'row')}"
         running = f", {self.running} running" if self.running else ""
         counting = " (rows are counted when their shard is done)" if shards_left else ""
         lines = [
@@ -92,7 +93,7 @@ class FolderProgress(Tally):
             note = ""
             if self.from_store:
                 note = (
-                    f"; {self.from_store:,} results came from the cache, which is "
+                    f"; {plural(self.from_store, 'result')} came from the cache, which is "
                     "faster; use --fresh to judge without it"
                 )
             lines.append(

@@ -93,7 +93,7 @@ def _note_missing(
     ]:
         first = missing_shards[0]
         verified.problems.append(
-            f"{len(missing_shards):,} of {len(planned):,} shards have no verdicts "
+            f"no verdicts in {len(missing_shards):,} of {len(planned):,} shards "
             f"(first: {first.path}, rows {first.first} to {first.first + first.rows - 1})"
         )
 

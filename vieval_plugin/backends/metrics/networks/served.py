@@ -168,7 +168,7 @@ class ServedInstrument:
             self._value(answer)
         except (LookupError, TypeError, ValueError) as error:
             return (
-                f"invalid answer from the endpoint {self._settings.endpoint} "
+                f"invalid response from the endpoint {self._settings.endpoint} "
                 f"({type(error).__name__})"
             )
         return None

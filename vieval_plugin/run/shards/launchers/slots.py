@@ -13,6 +13,7 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.shards.passes import Pass, PassQueue, ShardReport, Written
 from vieval_plugin.run.shards.worker import ShardRun
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.wording import plural
 
 #: Deaths of a worker in a row, without a shard that it wrote, after which it is not started again.
 #:
@@ -130,7 +131,7 @@ def work_in_slots(slots: Sequence[Slot], queue: PassQueue) -> list[str]:
     lines = sum((slot.progress for slot in slots), Progress()).lines()
     if deaths := sum(slot.deaths for slot in slots):
         lines.append(
-            f"{deaths} workers died and were restarted; these lines do not include "
-            "their counts"
+            f"restarted {plural(deaths, 'worker')} that had died; these lines do not "
+            "include their counts"
         )
     return [*lines, *(f"a worker stopped: {problem}" for problem in problems)]
