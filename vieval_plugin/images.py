@@ -563,9 +563,9 @@ def images_of_grid(file: Path, grid: str) -> list[Image]:
     pixels = np.asarray(decode(Image(file)))
     height, width = pixels.shape[:2]
     if height % rows or width % columns:
-        required = f"multiples of {columns} and {rows}"
         raise VievalError(
-            f"{file}: the sides of a {grid} grid must be {required}, got {width}x{height}"
+            f"{file}: the width of a {grid} grid must be a multiple of {columns} and "
+            f"its height a multiple of {rows}, got {width}x{height}"
         )
     tall = height // rows
     wide = width // columns

@@ -58,8 +58,8 @@ class T2IEvalOptions:
     )
     backbones: Mapping[Stage, str] = option(
         {},
-        "backbone for each step, by its name under `backbones`; set one for quality "
-        "to grade explanations against those of annotators ({quality: gpt})",
+        "backbone for each step, as a name from `backbones`; set `quality` to grade "
+        "explanations against the annotators' ({quality: gpt})",
     )
 
     @property

@@ -257,8 +257,8 @@ def test_missing_verdicts_are_told(options, tmp_path, monkeypatch, vieval, stand
             *split(f"{tmp_path}/card --plan --benchmark imagenhub --judge viescore"),
         ).out
     assert (
-        "note: published verdicts on ImagenHub were not found; run `vieval prepare "
-        "published_verdicts` to download those of other judges"
+        "note: no published verdicts on ImagenHub were found; run `vieval prepare "
+        "published_verdicts` to download them"
     ) in printed
     assert not (tmp_path / "card").exists()
 

@@ -396,7 +396,8 @@ UNASKED = [{"path": ["sample"], "status": "tool_error"}]
         ),
         (
             updated(trace=UNASKED),
-            "it has scores, but its judge was not asked or failed (ok)",
+            "it has scores, but its trace says that the judge was not asked, or that "
+            "it failed (status ok)",
         ),
         (updated(trace=[]), "no recorded answer to SC"),
         (

@@ -385,14 +385,14 @@ RATING = "Mask_Guided_IE_Task_1_evaluation"
         (SCENES, anew("sgPrompt = " + "(" * 5000), "cannot be read as Python ("),
         (SCENES, anew("sgPrompt = 'x'" + " + 'x'" * 9000), "cannot be read as Python ("),
         (PROMPTS, add("# " + "x" * 140_000), "too large for a prompts file (limit 131072 bytes)"),
-        (PROMPTS, anew("x = 1"), ("has no text Tool_Decide, Text_Guided_IG_Rule, "
-                                 "Text_Guided_IG_Task_1 (34 missing in total")),
-        (PROMPTS, named(RULE, "pass"), f"has no text {RULE}"),
-        (PROMPTS, add(f"{RULE} += 'more'"), f"has no text {RULE}"),
-        (PROMPTS, named(RULE, f"if True: {RULE} = 'x'"), f"has no text {RULE}"),
-        (PROMPTS, named(RULE, f"{RULE} = f'{{1}} x'"), f"has no text {RULE}"),
-        (PROMPTS, named(RULE, f"{RULE} = open('/etc/passwd').read()"), f"has no text {RULE}"),
-        (PROMPTS, named(RULE, f"{RULE} = '\\ud800'"), f"has no text {RULE}"),
+        (PROMPTS, anew("x = 1"), ("lacks Tool_Decide, Text_Guided_IG_Rule, "
+                                 "Text_Guided_IG_Task_1 (34 texts missing in total")),
+        (PROMPTS, named(RULE, "pass"), f"lacks {RULE}"),
+        (PROMPTS, add(f"{RULE} += 'more'"), f"lacks {RULE}"),
+        (PROMPTS, named(RULE, f"if True: {RULE} = 'x'"), f"lacks {RULE}"),
+        (PROMPTS, named(RULE, f"{RULE} = f'{{1}} x'"), f"lacks {RULE}"),
+        (PROMPTS, named(RULE, f"{RULE} = open('/etc/passwd').read()"), f"lacks {RULE}"),
+        (PROMPTS, named(RULE, f"{RULE} = '\\ud800'"), f"lacks {RULE}"),
         (PROMPTS, named(RULE, f"{RULE} = 'of {{text}}'"), f"{RULE}: has an unknown placeholder 'text'"),
         (PROMPTS, named(RATING, f"{RATING} = 'rate'"), f"{RATING} must have one placeholder {{tool_text}}, got 0"),
         (PROMPTS, named("Tool_Decide", "Tool_Decide = '{task}{task}'"), "Tool_Decide must have one placeholder {task}, got 2"),
@@ -402,7 +402,7 @@ RATING = "Mask_Guided_IE_Task_1_evaluation"
         (NOTES, put(repr(TWO), repr(ONE + " too")), "get_tool_text has two texts with the same placeholders (scene_graph)"),
         (NOTES, put(repr(TWO), "'{scene_graph_9}'"), "a text of get_tool_text: has an unknown placeholder 'scene_graph_9'"),
         (SCENES, anew("sgPrompt = 'of {mood}'"), "sgPrompt: has an unknown placeholder 'mood'"),
-        (SCENES, anew("sgPrompt: str"), "has no text sgPrompt"),
+        (SCENES, anew("sgPrompt: str"), "lacks the text sgPrompt"),
     ],
 )  # fmt: skip
 def test_a_changed_file_is_one_line(where, change, line, tmp_path, capsys):

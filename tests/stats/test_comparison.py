@@ -316,7 +316,7 @@ def test_what_only_one_judge_has_is_an_error():
         MeanDifference([1, NAN], [1, 0], "ab")
     with pytest.raises(ValueError, match="same shape"):
         CorrelationDifference(first, second[:2], human)
-    with pytest.raises(ValueError, match="expected 7 groups and 3 parts, got 3"):
+    with pytest.raises(ValueError, match="must have 7 entries .* `parts` 3 .* got 3"):
         CorrelationDifference(first, second, human, groups="abc")
     with pytest.raises(ValueError, match="same shape"):
         MeanDifference([1, 0], [1], "a")

@@ -184,9 +184,10 @@ _PRINTED = Printed(
         EditReward (MiMo-VL-7B): 56.45 42.67 11.49 38.42
         """
     ),
-    "% of groups with all pairs right, in the README of github.com/TIGER-AI-Lab/EditReward. "
-    "Judges that vote were asked pair by pair. For judges that score, the threshold for a tie "
-    "between two candidates was chosen on the test set",
+    "README of github.com/TIGER-AI-Lab/EditReward: % of groups in which all pairs are "
+    "ranked correctly; judges that vote were asked about each pair, and for judges "
+    "that score, the threshold for a tie between two candidates was chosen on the "
+    "test set",
 )
 
 BENCHMARK = hub_benchmark(

@@ -156,8 +156,8 @@ def missing_place_reason(benchmark: str, title: str) -> str:
     """Reason why a benchmark has no published judges to compare a model with."""
     if published_judges(benchmark):
         return (
-            f"published verdicts on {title} were not found; run `vieval prepare "
-            f"{PUBLISHED}` to download those of other judges"
+            f"no published verdicts on {title} were found; run `vieval prepare "
+            f"{PUBLISHED}` to download them"
         )
     return f"{title} has no published verdicts, so the card shows no rank"
 

@@ -37,8 +37,8 @@ class LabellingOptions(ColumnOptions, PartialOptions):
     out: OutputPath = flag("HTML page to write, as one file that includes the images")
     n: Count = flag("number of images or pairs (default: %(default)s)", 100)
     human: list[Path] = human_flag(
-        "; their images are left out. With the plan of an earlier page, the new page "
-        "contains the remaining images"
+        "; images that they rate are left out. To label the remaining images of an "
+        "earlier page, also pass its plan (PAGE.plan.json)"
     )
     until_decided: bool = flag(
         "ask for labels only up to the plan's next look, and stop once the result is "

@@ -285,7 +285,9 @@ class ScoreOptions(
         "and webdataset tar files (default: NAME.verdicts.jsonl next to a local table or folder)"
     )
     json: bool = flag("print verdicts as JSON lines, for images passed individually")
-    plan: bool = flag("judge eight samples, print the cost of all samples, and exit")
+    plan: bool = flag(
+        "judge eight samples, print the estimated cost of judging all of them, and exit"
+    )
     judge: list[str] = judge_flag(f"{DEFAULT_JUDGE}, or the judge of the run's task")
     label: str = flag(
         "label of the verdicts in reports (default: the backbone's name)", ""

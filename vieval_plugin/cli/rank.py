@@ -144,7 +144,9 @@ class RankOptions(
     out: OutputPath | None = flag(
         "write the verdicts on folders of images to this .jsonl file"
     )
-    plan: bool = flag("judge eight images, print the cost of all images, and exit")
+    plan: bool = flag(
+        "judge eight images, print the estimated cost of judging all of them, and exit"
+    )
     human: list[Path] = human_flag(", to correct the judge's means")
     tables: OutputPath | None = flag(
         "write all tables as Markdown, CSV and JSON", metavar="FOLDER"

@@ -277,9 +277,14 @@ def _make_batch(
             for image in batch
         ]
     outputs = diffusion.pipeline(**arguments).images
-    are_images = all(isinstance(output, PIL.Image.Image) for output in outputs)
-    if len(outputs) != len(batch) or not are_images:
-        raise ValueError(f"the pipeline returned {len(outputs)} of {len(batch)} images")
+    if len(outputs) != len(batch):
+        raise ValueError(
+            f"the pipeline must return {len(batch)} images, got {len(outputs)}"
+        )
+    for output in outputs:
+        if not isinstance(output, PIL.Image.Image):
+            kind = type(output).__name__
+            raise ValueError(f"the pipeline must return PIL images, got {kind}")
     for image, picture in zip(batch, outputs, strict=True):
         write_whole(image.file, encode_png(picture), "data")
 

@@ -24,6 +24,7 @@ from vieval_plugin.importers.importing import (
 from vieval_plugin.importers.python_texts import Texts
 from vieval_plugin.prompts.packs import built_in, load
 from vieval_plugin.text.escaping import say
+from vieval_plugin.text.wording import plural
 
 _PROMPTS = Path("agent/prompt_agent.py")
 _NOTES = Path("evaluate.py")
@@ -100,11 +101,12 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     if missing := [name for name in needed if name not in author_texts]:
         first_missing = ", ".join(missing[:_MOST_NAMED])
         raise unexpected(
-            path, f"has no text {first_missing} ({len(missing)} missing in total)"
+            path,
+            f"lacks {first_missing} ({plural(len(missing), 'text')} missing in total)",
         )
     graph_text = python_texts.read(source / _GRAPH)[1].get(_SCENE_GRAPH)
     if graph_text is None:
-        raise unexpected(source / _GRAPH, f"has no text {_SCENE_GRAPH}")
+        raise unexpected(source / _GRAPH, f"lacks the text {_SCENE_GRAPH}")
     texts = {
         "reminder": _REMINDER,
         _TOOL_TEXT: _tool_text(source / _NOTES),

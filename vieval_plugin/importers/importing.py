@@ -74,7 +74,7 @@ def _import_described(
     try:
         pages = ["".join(map(author_texts.__getitem__, n)) for n in wording.texts]
     except KeyError as error:
-        raise unexpected(source, f"has no text {error}") from None
+        raise unexpected(source, f"lacks the text {error}") from None
     text = _PAGE_BREAK.join(page.strip("\n") for page in pages)
     template, _ = jinja_template(source, text, _PLACE, variables)
     found = hashlib.sha256(template.encode()).hexdigest()

@@ -89,7 +89,7 @@ class _Strict:
     def decode(self, data: bytes) -> tuple[int, int]:
         used, error = self._decoder.decode(data)
         if error < 0:
-            raise OSError("its pixels are damaged")
+            raise OSError("its pixel data is corrupt")
         self._stream.unfinished -= used < 0
         return used, error
 

@@ -183,6 +183,7 @@ def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
     in_each = max(len(prompts[model]) / len(groups[model]) for model in prompts)
     enough = sum(min(round(needed * in_each), number) for number in images.values())
     counts = _labelled_text(prompts, groups)
+    unit = "prompts" if groups == prompts else "groups"
     advice = f" (--n {enough})" if len(chosen) < enough else ""
     sentence = f"a test requires {LEAST_FOR_A_TEST}, a decision {LEAST_RATED}"
     if fewest >= LEAST_RATED:
@@ -191,9 +192,9 @@ def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
             "four times in five"
         )
     return (
-        f"{counts} of each generator: {sentence}. To show that one is not worse by "
-        f"{ADVISED_MARGIN:g}, about {needed:.0f} of each are needed if ratings vary as "
-        f"on ImagenHub{advice}"
+        f"{counts} of each generator: {sentence}. Showing that one generator is not "
+        f"worse by {ADVISED_MARGIN:g} or more requires about {needed:.0f} {unit} of "
+        f"each, if ratings vary as much as on ImagenHub{advice}"
     )
 
 

@@ -237,8 +237,8 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
         suffices = "would be needed" if needed > available else "are enough"
         reach = (
             f"About {needed:,.0f} {unit} {suffices} to show, four times in five, that an "
-            f"equally good generator is not worse by {ADVISED_MARGIN:g}, if ratings vary as much "
-            "as this judge's scores. "
+            f"equally good generator is not worse by {ADVISED_MARGIN:g} or more, if "
+            "ratings vary as much as this judge's scores. "
         )
     images = rating_count * len(board.numbers)
     command = _command(_LABEL, verdicts, images=images)
@@ -992,16 +992,16 @@ def _few_ratings(corrected: CorrectedRanking) -> str:
     if len(counts) > _MOST_NAMED:
         unnamed = number_word(len(counts) - _MOST_NAMED + 1)
         counts[_MOST_NAMED - 1 :] = [f"fewer than {LEAST_RATED} of {unnamed} others"]
-    needed = _needed(corrected)
+    needed = _needed(corrected, unit)
     return (
         f"People rated {enumeration(counts)}. At least {LEAST_RATED} of each generator, or all "
         f"images, are needed{needed}"
     )
 
 
-def _needed(corrected: CorrectedRanking) -> str:
-    """Number of rated prompts that a gate takes, by the largest spread of the ratings'
-    differences; empty where not known.
+def _needed(corrected: CorrectedRanking, unit: str) -> str:
+    """Number of rated prompts or groups that a gate takes, by the largest spread of the
+    ratings' differences; empty where not known.
     """
     spreads = [0.0]
     for pair in corrected.ranking.comparison.pairs:
@@ -1012,8 +1012,8 @@ def _needed(corrected: CorrectedRanking) -> str:
         return ""
     needed = prompts_for_margin(max(spreads))
     return (
-        f". To show that one is not worse by {ADVISED_MARGIN:g}, about {needed:,.0f} "
-        "are needed"
+        f". Showing that one generator is not worse by {ADVISED_MARGIN:g} or more "
+        f"requires about {needed:,.0f} {unit}s of each"
     )
 
 

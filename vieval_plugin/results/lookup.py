@@ -311,7 +311,10 @@ def contradiction(record: Record) -> str:
         return ""
     status, scores = verdict.status, verdict.scores
     if scores and not was_asked(verdict):
-        return f"it has scores, but its judge was not asked or failed ({status})"
+        return (
+            "it has scores, but its trace says that the judge was not asked, or that "
+            f"it failed (status {status})"
+        )
     if scores and not status.usable and scores.keys() >= set(source.aspects):
         return f"it has all scores, but its status is {status}"
     spec = judge_registry.judge_of_results(source.judge, source.options)

@@ -10,6 +10,7 @@ from textwrap import shorten
 
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.text.tables import text_table
+from vieval_plugin.text.wording import plural
 
 NOT_APPLICABLE = "not applicable"
 #: What contests that were decided are counted under.
@@ -88,7 +89,7 @@ class ScoreSummary:
         if not means:
             decided = sum(counts.scored[CHOICE] for counts in self.by_group.values())
             return f"{judge}: " + (
-                f"{decided} contests decided" if decided else "no scores"
+                f"{plural(decided, 'contest')} decided" if decided else "no scores"
             )
         shown_means = means[:_MOST_MODELS]
         models = [f"{model} {mean:.3f}".strip() for mean, model in shown_means]

@@ -124,8 +124,8 @@ def guard_of(
         len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()
     ):
         raise VievalError(
-            f"{TOKEN_VARIABLE} must have at least {_SHORTEST_TOKEN} letters and "
-            "digits; use a random token"
+            f"{TOKEN_VARIABLE} must contain at least {_SHORTEST_TOKEN} characters, all "
+            "of them printable ASCII; use a random token"
         )
     loopback = is_loopback(host)
     if not (loopback or token or without_token):

@@ -92,7 +92,8 @@ class CorrelationDifference:
         part_names, part = factorize(["one part"] * models if parts is None else parts)
         if len(group_index) != rows or len(part) != models:
             raise ValueError(
-                f"expected {rows} groups and {models} parts, got {len(group_index)} and "
+                f"`groups` must have {rows} entries (one for each row) and `parts` "
+                f"{models} (one for each image model), got {len(group_index)} and "
                 f"{len(part)}"
             )
         self._coefficient: Coefficient = coefficient

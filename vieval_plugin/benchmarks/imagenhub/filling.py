@@ -212,7 +212,10 @@ def _read_uids(
         # A uid becomes a file name, and must stay below its folder.
         unsafe = [uid for uid in rated if not re.fullmatch(r"\w[\w.-]*", uid)]
         if unsafe:
-            raise VievalError(f"a uid must be the name of an image, got {unsafe[0]!r}")
+            raise VievalError(
+                "a uid may contain only letters, digits, _, . and -, and must not "
+                f"begin with . or -, got {unsafe[0]!r}"
+            )
     except VievalError as error:
         folder = ratings_folder(root, task)
         failed = Failed(

@@ -140,7 +140,7 @@ def _checked_flags(options: ScoreOptions) -> tuple[ScoreOptions, bool]:
     sample_options = ("prompts", "kind", "columns", "allow_urls")
     if options.benchmark and (useless := first_flag(options, sample_options)):
         raise VievalError(
-            f"{useless} applies only to samples; a benchmark already defines it"
+            f"{useless} cannot be combined with --benchmark; remove {useless}"
         )
     images = (
         bool(options.samples) and not options.prompts and are_images(options.samples)

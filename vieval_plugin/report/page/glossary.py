@@ -21,8 +21,11 @@ _MEANINGS = {
     ),
     "Spearman's correlation": "Measures whether two sides put items in the same order: 1 for "
     "the same order, 0 for no relation, -1 for the reverse. Their scales do not matter.",
-    "(Fisher)": "The correlation is computed for each image model and task type separately, then "
-    "averaged by Fisher's z. A judge gains nothing from knowing which model is good.",
+    "(Fisher)": (
+        "The correlation is computed separately for each image model and task type, "
+        "then averaged using Fisher's z-transformation. A judge gains nothing from "
+        "knowing which model is good."
+    ),
     "accuracy": (
         "Share of pairs on which the judge agrees with people's votes. A missing answer counts "
         "as wrong."
