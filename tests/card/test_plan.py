@@ -72,4 +72,4 @@ def test_a_budget_counts_what_is_not_stored():
     calls = [PlannedCalls("one", 40, 100), PlannedCalls("other", 10, 10)]
     require_budget(calls, 50)
     require_budget(calls, None)
-    assert "needs 50 calls, but --budget is 49" in refusal(require_budget, calls, 49)
+    assert "requires 50 calls, but --budget is 49" in refusal(require_budget, calls, 49)
