@@ -273,7 +273,7 @@ def test_undefined_cells_say_why_in_the_report_and_its_csv(blip2_report):
         ("llava_0shot", "imagenhub_viescore", 38),
     ],
 )
-def test_printed(
+def test_printed_cells_of_more_judges_agree(
     shared_data, tmp_path, monkeypatch, vieval, capsys, name, tasks, cells
 ):
     """Of the VIEScore paper, and O on tie as ADIEE's paper prints it."""

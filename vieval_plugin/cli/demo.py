@@ -1,4 +1,4 @@
-"""Make posters of two simulated generators and find out which is better.
+"""Make posters with two simulated generators and compare them.
 
 Each prompt asks for a photograph with a title. One generator spells it correctly, the other does
 not. It works offline.

@@ -141,7 +141,7 @@ def test_a_judge_without_a_model_reads_posters(run, tmp_path, monkeypatch):
         ),
         (
             ("--data", "vieval_demo_vqascore_tig", "--model", "Parrot"),
-            "Parrot does not support probabilities",
+            "does not support probabilities",
         ),
     ],
 )

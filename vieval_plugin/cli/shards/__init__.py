@@ -1,4 +1,4 @@
-"""Show what a folder of shards contains and what is left.
+"""Show the contents and progress of a folder of shards.
 
 It also works while vieval score is still running.
 
