@@ -108,7 +108,8 @@ async def test_verl_omni_hears_of_failures_where_the_reward_is_required(store):
     with FakeServer(**UNREADABLE) as server:
         entry = {"required": True, "reward": "viescore", "attempts": 1, **at(server)}
         with pytest.raises(
-            RuntimeError, match="Required sub-reward failed: 1 of 1 samples"
+            RuntimeError,
+            match="Required sub-reward failed: no reward for 1 of 1 samples",
         ):
             await trainers.verl_omni(
                 verl_omni.compute_score, TENSOR[0], PROMPTS[0], entry

@@ -42,13 +42,13 @@ RANGES = {
     "rounding": (FLOATS * 1.04 - 0.02, None),
     "overshoot": (beyond(0.009, 1.45), None),
     "undershoot": (beyond(0.009, -0.45), None),
-    "overshoot of many values": (beyond(0.02, 1.1), "0 to 1"),
-    "overshoot of a half and more": (beyond(0.001, 1.6), "0 to 1"),
-    "undershoot of a half and more": (beyond(0.001, -0.6), "0 to 1"),
+    "overshoot of many values": (beyond(0.02, 1.1), "between 0 and 1"),
+    "overshoot of a half and more": (beyond(0.001, 1.6), "between 0 and 1"),
+    "undershoot of a half and more": (beyond(0.001, -0.6), "between 0 and 1"),
     "-1 to 1": (FLOATS * 2 - 1, "-1 to 1"),
     "0 to 255": (FLOATS * 255, "0 to 255"),
-    "not a number": (beyond(0.001, float("nan")), "0 to 1"),
-    "infinite": (beyond(0.001, float("inf")), "0 to 1"),
+    "not a number": (beyond(0.001, float("nan")), "between 0 and 1"),
+    "infinite": (beyond(0.001, float("inf")), "between 0 and 1"),
     "whole numbers": ((FLOATS * 255).int(), "uint8"),
 }
 
