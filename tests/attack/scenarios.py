@@ -279,10 +279,18 @@ def two_processes(attack: Attack) -> Row:
         for asked in attack.server.asked
         if asked.fault.final and not asked.fault.kept
     }
+    # so does a question that met a fault at each of its few tries; `check` has accounted for it
+    failed = {
+        uid
+        for verdicts in (one, other)
+        for uid, verdict in verdicts.items()
+        if verdict["status"] == "api_error"
+    }
     sure = [
         sample.uid
         for sample in known
-        if not shaky & {name for name, _ in sample.questions("viescore").values()}
+        if sample.uid not in failed
+        and not shaky & {name for name, _ in sample.questions("viescore").values()}
     ]
     differ = [uid for uid in sure if one.get(uid) != other.get(uid)]
     if differ:
