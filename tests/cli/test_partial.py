@@ -121,7 +121,7 @@ def test_a_killed_run_asks_nothing_twice(folder, server, asked, vieval, count):
     before = Counter(asked)
     said = vieval(*scoring(folder, server))
     assert re.search(
-        r"vieval: resuming with \d+ verdicts? from an earlier run", said.err
+        r"vieval: resuming with [\d,]+ verdicts? from an earlier run", said.err
     )
     written = lines(folder / "v.jsonl")
     assert [row["uid"] for row in written] == [f"u{n}" for n in range(count)]
