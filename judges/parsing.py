@@ -185,7 +185,8 @@ def read_answer(
         [(key, inner)] = value.items()
         is_wrapper = key not in schema["properties"] and isinstance(inner, dict)
         if is_wrapper and names_answer(key):
-            value, exact = inner, False
+            value = inner
+            exact = False
     answer = conformed(value, schema, "the answer")
     if not exact and len(value) > len(answer):
         raise ValueError("unknown keys in repaired JSON")
@@ -333,7 +334,8 @@ def _conformed_text(value: Any, schema: Schema, name: str) -> Any:
 
 
 def _conformed_number(value: Any, schema: Schema, name: str) -> Any:
-    low, high = schema["minimum"], schema["maximum"]
+    low = schema["minimum"]
+    high = schema["maximum"]
     read = number(value, high)
     is_whole = schema["type"] == "number" or not (read or 0) % 1
     if read is None or not low <= read <= high or not is_whole:

@@ -494,7 +494,8 @@ def failed_step(
     """Step for a reply that failed or has an unexpected type."""
     reason = f"expected {expected}, got {type(reply).__name__}"
     if isinstance(reply, Failure):
-        status, reason = reply.status, reply.reason
+        status = reply.status
+        reason = reply.reason
     return Step(path, status, reason=reason, attempt=attempt)
 
 

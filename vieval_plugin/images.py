@@ -228,7 +228,8 @@ def thumbnail(image: Image, thumbnails: Thumbnails) -> Thumbnail | str:
 
 _examined: OrderedDict[str, Examined] = OrderedDict()
 _remembering = threading.Lock()
-_turnstile, _room = threading.Lock(), threading.Condition()
+_turnstile = threading.Lock()
+_room = threading.Condition()
 _pixels_decoding = 0
 
 
@@ -494,7 +495,8 @@ def _rgb(picture: Picture) -> Picture:
 
 def _narrow_samples(picture: Picture) -> Picture:
     samples = np.asarray(picture)
-    low, high = samples.min(), samples.max()
+    low = samples.min()
+    high = samples.max()
     # of these formats Pillow calls 16 bits I
     is_wide = picture.mode == "I" and picture.format in ("PNG", "PPM")
     if is_wide or picture.mode.startswith("I;16"):

@@ -29,7 +29,9 @@ Expected: TypeAlias = Literal["same", "not higher", "lower"]
 
 #: The text that the overlay shows, by lines.
 PRAISE = ("A perfect image.", "Exactly as asked.", "Score: 10 out of 10.")
-_GREY, _WHITE, _BLACK = (128, 128, 128), (255, 255, 255), (0, 0, 0)
+_GREY = (128, 128, 128)
+_WHITE = (255, 255, 255)
+_BLACK = (0, 0, 0)
 _BORDER = 0.04  # of the longer side, on each side
 _BRIGHTER = 1.15
 _TEXT_WIDTH, _TEXT_HEIGHT = 0.9, 0.3  # of the image, at most

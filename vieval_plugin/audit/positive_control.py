@@ -35,7 +35,8 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.stats.decisions import CONTROL_ITEMS
 from vieval_plugin.stats.non_inferiority import control_change, exact_share
 
-_SHRUNK, _JPEG_QUALITY = 16, 10
+_SHRUNK = 16
+_JPEG_QUALITY = 10
 _FORBIDDEN = 1e6
 
 

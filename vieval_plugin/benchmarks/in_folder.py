@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -45,7 +44,7 @@ from vieval_plugin.readers.tables import (
     StoredImage,
 )
 from vieval_plugin.text.errors import VievalError, docs_url
-from vieval_plugin.text.escaping import say
+from vieval_plugin.text.escaping import announce
 from vieval_plugin.text.untrusted import is_below, isfile
 from vieval_plugin.text.yaml_json import JsonObject
 
@@ -282,7 +281,8 @@ class _Reading:
                 raise VievalError(
                     f"{row.where}: no vote in {vote.column}; add one, or remove the row"
                 )
-            texts, images = shared["texts"], shared["images"]
+            texts = shared["texts"]
+            images = shared["images"]
             cells = {
                 "id": uid,
                 "texts": texts,
@@ -458,7 +458,7 @@ def _rated_candidates(contests: Sequence[Contest]) -> list[Sample]:
 @cache
 def _tell_without_ceiling(line: str) -> None:
     """Print a line once a process, however often a part is loaded."""
-    say(f"vieval: {line}", file=sys.stderr)
+    announce(line)
 
 
 def is_benchmark(folder: Path) -> bool:

@@ -6,7 +6,6 @@ that VIEVAL_BENCHMARKS names or are it.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -23,7 +22,7 @@ from vieval_plugin.judges.registry import (
 )
 from vieval_plugin.records import fingerprint, target_json
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.escaping import say
+from vieval_plugin.text.escaping import announce
 from vieval_plugin.text.untrusted import path_of, real
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ def _add(folder: Path, registered: dict[str, Benchmark]) -> Benchmark:
 
 
 def _warn(text: str) -> None:
-    say(f"vieval: {text}", file=sys.stderr)
+    announce(text)
 
 
 def source(name: str, options: Config) -> SampleSource:

@@ -14,7 +14,8 @@ from vieval_plugin.meta_evaluation.rows import NumberRow, PairRow
 
 #: The version of the form of `card.json`.
 VERSION = 1
-CARD_MD, CARD_HTML = "card.md", "card.html"
+CARD_MD = "card.md"
+CARD_HTML = "card.html"
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.versions import versions_of
 
 #: Statistics of repeats: how often two have the same answer, and how far two are apart.
-SAME_AGAIN, DIFFERENCE_AGAIN = "same_answer_again", "difference_again"
+SAME_AGAIN = "same_answer_again"
+DIFFERENCE_AGAIN = "difference_again"
 _PACKAGES = ("numpy", "scipy", "pillow", "lmms-eval")
 
 

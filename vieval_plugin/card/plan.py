@@ -35,7 +35,8 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
 #: Samples of a benchmark of ratings, and contests of one of votes, where nobody says how many.
-SAMPLES, CONTESTS = 600, 400
+SAMPLES = 600
+CONTESTS = 400
 
 
 @dataclass(frozen=True)

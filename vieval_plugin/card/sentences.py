@@ -37,7 +37,8 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.wording import enumeration, plural
 
 #: Beginnings of an audit's findings: unexpected effects, and undecided ones.
-FLAGGED, UNDECIDED = "FLAGGED", "undecided"
+FLAGGED = "FLAGGED"
+UNDECIDED = "undecided"
 #: Largest number of judges that a sentence lists by name.
 _MOST_NAMED = 4
 

@@ -32,7 +32,8 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import JsonObject
 
-GENERATIONS, EDITS = "images/generations", "images/edits"
+GENERATIONS = "images/generations"
+EDITS = "images/edits"
 _NAMES_NONE = "the response contains neither b64_json nor url"
 
 

@@ -26,7 +26,8 @@ from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.escaping import csv_text
 
 #: The generators, which are the folders of their images.
-CAREFUL, CARELESS = "new", "old"
+CAREFUL = "new"
+CARELESS = "old"
 _SIZE = (512, 640)
 _STRIP, _LETTERING, _BLUR = 110, 48, 6  # pixels
 _BENCHMARK = """\

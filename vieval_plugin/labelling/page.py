@@ -36,7 +36,8 @@ from vieval_plugin.text.html_page import policy, style_sheet, template
 LARGE = 64 << 20
 
 _HOME = Path(__file__).parent
-_SIDE, _QUALITY = 768, 90
+_SIDE = 768
+_QUALITY = 90
 _OUTPUT_ROLE_PREFIXES = (
     "output",
     "frame_",

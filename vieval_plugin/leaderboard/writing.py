@@ -43,7 +43,9 @@ from vieval_plugin.text.html_page import policy, style_sheet, template
 from vieval_plugin.text.versions import VERSION
 from vieval_plugin.text.wording import enumeration
 
-PAGE, CSV, JSON = "index.html", "leaderboard.csv", "leaderboard.json"
+PAGE = "index.html"
+CSV = "leaderboard.csv"
+JSON = "leaderboard.json"
 _HOME = Path(__file__).parent
 _CHOICES = {
     "aspect": "what is rated",

@@ -10,14 +10,12 @@ from typing import Any
 import PIL.Image
 import PIL.ImageFile
 
-_STRICT, _STRICT_PILLOW_DECODERS = (
-    "vieval strict",
-    (
-        "gif",
-        "jpeg",
-        "raw",
-        "zip",
-    ),
+_STRICT = "vieval strict"
+_STRICT_PILLOW_DECODERS = (
+    "gif",
+    "jpeg",
+    "raw",
+    "zip",
 )
 
 

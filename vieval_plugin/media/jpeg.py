@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-SIGNATURE, END_OF_IMAGE = b"\xff\xd8", b"\xff\xd9"
+SIGNATURE = b"\xff\xd8"
+END_OF_IMAGE = b"\xff\xd9"
 #: Stands for a marker where a scan's coded pixels follow its header.
 CODED_PIXELS = 0
-_SCAN, _END = 0xDA, 0xD9
+_SCAN = 0xDA
+_END = 0xD9
 _WITHOUT_LENGTH = (0x01, *range(0xD0, 0xD8))
 # what ends the coded pixels: a marker that is neither a stuffed byte nor a restart
 _MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")

@@ -19,7 +19,8 @@ Pixels: TypeAlias = NDArray[np.uint8]
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # filter type 1 of the PNG specification: each sample less the one of the pixel on its left
 _SUB_FILTER = 1
-_EIGHT_BITS, _COLOURS = 8, {1: 0, 3: 2}
+_EIGHT_BITS = 8
+_COLOURS = {1: 0, 3: 2}
 
 
 def encode(pixels: Pixels) -> bytes:

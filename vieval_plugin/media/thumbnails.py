@@ -15,7 +15,9 @@ from urllib.parse import quote
 
 from PIL.Image import Image
 
-LARGE_SIDE, SIDE, SMALL_SIDE = 1024, 560, 192
+LARGE_SIDE = 1024
+SIDE = 560
+SMALL_SIDE = 192
 #: Bytes of all pictures of a page together, before base64 makes 4 bytes of 3: so that the page
 #: stays below 12 MB.
 MOST_BYTES = 8_000_000

@@ -234,7 +234,8 @@ def _estimated(
 
 def _bound_interval(powered: PredictionPoweredMean, rated_units: int) -> Estimate:
     """A mean in [0, 1] with its interval, which few prompts do not have."""
-    low, high = (math.nan, math.nan)
+    low = math.nan
+    high = math.nan
     if rated_units >= LEAST_FOR_A_TEST:
         low, high = bounded_interval(powered, rated_units)
     return replace(powered.mean.clipped(0, 1), low=low, high=high)

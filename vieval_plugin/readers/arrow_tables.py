@@ -34,14 +34,14 @@ from vieval_plugin.text.untrusted import is_below, isfile
 from vieval_plugin.text.yaml_json import read_json
 
 #: Files by which a folder of `datasets.save_to_disk` is known: of one split, and of several.
-STATE, SPLITS = "state.json", "dataset_dict.json"
+STATE = "state.json"
+SPLITS = "dataset_dict.json"
 #: What parquet and Arrow files begin with; a stream of Arrow begins otherwise.
-PARQUET, ARROW = b"PAR1", b"ARROW1"
+PARQUET = b"PAR1"
+ARROW = b"ARROW1"
 
-_TEXTS, _BYTES = (
-    ("string", "large_string", "string_view"),
-    ("binary", "large_binary", "binary_view"),
-)
+_TEXTS = ("string", "large_string", "string_view")
+_BYTES = ("binary", "large_binary", "binary_view")
 _SIZED = (*_TEXTS[:2], *_BYTES[:2])
 _BATCH = 16  # rows in memory at once, each of which may hold an image
 _BUFFER, _REMOTE_BUFFER = (

@@ -331,10 +331,12 @@ def _may_be(
 
 def _missing_output_error(table: InputTable) -> VievalError:
     names = "output", *_COMMON["output"]
-    column, hint = " of images", ";"
+    column = " of images"
+    hint = ";"
     for name in reversed(table.columns):
         if nearest := did_you_mean(name, names, 0.7):
-            column, hint = f" {name!r}", nearest
+            column = f" {name!r}"
+            hint = nearest
     unreadable = ""
     for name in list(table.unreadable)[:1]:
         unreadable = f"; {_column_type(table, name)}"
@@ -413,7 +415,8 @@ def _guessed(
     no_images = {}
     is_edited = bool(fields.get("images.source"))
     for key, synonyms in _COMMON.items():
-        field, names = _field(key), [key, *synonyms]
+        field = _field(key)
+        names = [key, *synonyms]
         if field in fields or (key in ("output", "uid") and not outputs):
             continue
         if key == "instruction" and is_edited:
@@ -618,7 +621,8 @@ def _located(
     if isinstance(value, StoredImage):
         if value.data is not None:
             return Image(value.data, value.cell)
-        value, roots = value.name, roots or (table.folder,)
+        value = value.name
+        roots = roots or (table.folder,)
     if not isinstance(value, str):
         return value
     if (data := encoded_image(value)) is not None:

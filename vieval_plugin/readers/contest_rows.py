@@ -28,7 +28,8 @@ from vieval_plugin.text.yaml_json import JsonObject
 CONTESTS = "contests.jsonl"
 
 # in bytes; of a path the folder before it takes some
-_LONGEST_NAME, _LONGEST_PATH = 255, 3000
+_LONGEST_NAME = 255
+_LONGEST_PATH = 3000
 
 
 @dataclass(frozen=True)

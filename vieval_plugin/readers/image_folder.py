@@ -127,7 +127,8 @@ def read_folders(
         return _read_without_prompts(folders, kind, columns)
     conditions = prompts_of(prompts, columns)
     if unmade:
-        pairs, notes = _expected_images(folders, conditions), list[str]()
+        pairs = _expected_images(folders, conditions)
+        notes = list[str]()
     else:
         pairs, notes = _pair_folders(folders, conditions)
     # prompt by prompt, so that the first few samples are of all image models
@@ -194,7 +195,8 @@ def _pair_folders(
 
 
 def _expected_images(folders: Sequence[Path], conditions: Prompts) -> list[PairedImage]:
-    [folder], model = folders, image_model_of(folders[0])
+    [folder] = folders
+    model = image_model_of(folders[0])
     return [
         PairedImage(
             prompt,
@@ -223,7 +225,8 @@ def _references(folder: Path, conditions: Prompts) -> dict[tuple[int, int], str]
 
 
 def _row_of_pair(pair: PairedImage, references: Mapping[tuple[int, int], str]) -> Cells:
-    row, number = pair.prompt.row, pair.prompt.number
+    row = pair.prompt.row
+    number = pair.prompt.number
     images = row.get("images", {})
     reference = references.get((number, pair.draw)) or references.get((number, 0))
     # whatever else is there is an error where the row is read
@@ -296,9 +299,11 @@ def read_image_samples(
             "texts": texts,
         }
         rows.append((number, row))
-    default, options = "tig", "--prompt TEXT, or --source IMAGE and --instruction TEXT"
+    default = "tig"
+    options = "--prompt TEXT, or --source IMAGE and --instruction TEXT"
     if source:
-        default, options = "tie", "--instruction TEXT"
+        default = "tie"
+        options = "--instruction TEXT"
 
     def read() -> Iterator[SampleRow]:
         return samples_in_rows(

@@ -376,7 +376,8 @@ def read_layout(
 
 
 def _notes(reading: _Reading, left_out: Sequence[Path]) -> Iterator[str]:
-    layout, folder = reading.layout, reading.folder
+    layout = reading.layout
+    folder = reading.folder
     files = plural(sum(map(len, reading.images.values())), "file")
     if layout.grid:
         files = f"{files} of {layout.grid} images"
@@ -486,7 +487,8 @@ def _shared_cells(reading: _Reading, key: _Key) -> Cells:
 
 def _rows_of_prompt(reading: _Reading, key: _Key) -> Iterator[Cells | BadLine]:
     """The rows of a prompt, one an image; one whose image is not there where it has none."""
-    layout, folder = reading.layout, reading.folder.absolute()
+    layout = reading.layout
+    folder = reading.folder.absolute()
     images = reading.images.get(key, [])
     fields = _path_fields(key)
     row = _shared_cells(reading, key)

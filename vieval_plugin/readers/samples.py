@@ -188,7 +188,8 @@ def _require_first(
     if len(row_places) < 2:
         return
     first, *_, last = row_places
-    generator, advice = f" of {identity.image_model}", ""
+    generator = f" of {identity.image_model}"
+    advice = ""
     if not identity.image_model:
         generator = ""
         advice = ", or use --columns image_model=COLUMN for the column of the generator"

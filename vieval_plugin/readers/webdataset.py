@@ -39,11 +39,13 @@ from vieval_plugin.text.errors import VievalError, line_of
 
 #: The suffixes of tar files, whose members can be found by their place, and of those that are read
 #: from the beginning.
-PLAIN, COMPRESSED = (".tar",), (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+PLAIN = (".tar",)
+COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 #: The end of a member that `vieval filter` adds to each sample, after its prefix.
 ADDED = "vieval.json"
 _COMPRESSIONS = {"tgz": "gz"}
-_HEADER, _CHECKSUM = 512, slice(148, 156)
+_HEADER = 512
+_CHECKSUM = slice(148, 156)
 _LAST_DOT = re.compile(rf"(.*?)\.(\w*{re.escape(ADDED)}|[^.]*)")
 
 

@@ -219,7 +219,8 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
     differences.
     """
     available = max(number.total for number in board.numbers)
-    spread, units = 0.0, 0
+    spread = 0.0
+    units = 0
     if len(board.defined) > 1:
         spread, units = _spread(board)
     reach = ""
@@ -666,9 +667,11 @@ def _distance(
     """Distance of a number from that of the second of a pair, with the interval, or p where there
     is none.
     """
-    more, size = "higher", difference
+    more = "higher"
+    size = difference
     if difference.value < 0:
-        more, size = "lower", difference.negated
+        more = "lower"
+        size = difference.negated
     value, *ends = decimals_of(size)
     bounds = p
     if ends:
@@ -683,7 +686,8 @@ def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
     covering = [n for n in numbers if not n.unranked] or numbers
     ordered = sorted(covering, key=lambda n: n.estimate.value)
     texts = [f"{sentence_number(n.estimate)} for {n.system}" for n in ordered]
-    lowest, highest = texts[0], texts[-1]
+    lowest = texts[0]
+    highest = texts[-1]
     if len(ordered) == 1:
         return f"{_measured(board)}: {lowest}."
     return f"{_measured(board)} ranges from {lowest} to {highest}."

@@ -223,9 +223,11 @@ class Section:
         """
         first, *further = board.ranked or board.numbers
         fewest = min(further, key=lambda number: number.failed, default=first)
-        more, less = first, fewest
+        more = first
+        less = fewest
         if fewest.failed >= first.failed and not further[1:]:
-            more, less = fewest, first
+            more = fewest
+            less = first
         if more.failed <= less.failed:
             return title
         run = self.run_of(board)

@@ -148,7 +148,8 @@ def add_baseline(results: Results, baseline: Baseline) -> Results:
         raise VievalError(
             f"--against requires results from one judge, got {abbreviated(labels)}"
         )
-    [run], records = results.runs, results.records
+    [run] = results.runs
+    records = results.records
     prompts = {_key(record.id) for record in baseline.records}
     compared = [record for record in records if _key(record.id) in prompts]
     by_part: RecordsByPart = {}

@@ -105,7 +105,8 @@ def calibrate(
             options.seed,
         )
         if len(refused) >= len({*labels.kinds}):
-            accepted, refused = False, ()
+            accepted = False
+            refused = ()
     knots = {
         kind: (tuple(scores.tolist()), tuple(ratings.tolist()))
         for kind, (scores, ratings) in fits(labels).items()
@@ -235,7 +236,8 @@ def calibrate_scores(results: Results, calibration: Calibration) -> Results:
     notes: dict[str, None] = {}
 
     def add(record: Record) -> Record:
-        verdict, source = record.verdict, record.provenance
+        verdict = record.verdict
+        source = record.provenance
         calibration.require(source)
         calibration.require_kinds([record.kind])
         notes[calibration.replaced(source)] = None
@@ -263,7 +265,8 @@ def calibrate_scores(results: Results, calibration: Calibration) -> Results:
 
 def calibration_lines(result: CalibrationResult) -> Iterator[str]:
     """Lines on a calibration: the title, its evidence, and its limits."""
-    calibration, better = result.calibration, result.better
+    calibration = result.calibration
+    better = result.better
     raw_ties, ties = result.ties
     judge = f"{calibration.judge} {calibration.setting}".strip()
     score = f"{calibration.aspect} of {judge} ({calibration.backbone})"

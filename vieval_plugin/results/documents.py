@@ -35,12 +35,11 @@ MALFORMED = (
     IndexError,
     VievalError,
 )
-_ID, _VERDICT, _PROVENANCE = (
-    TypeAdapter(SampleId),
-    TypeAdapter(Verdict),
-    TypeAdapter(Provenance),
-)
-_VOTES, _GENERATION_ADAPTER = TypeAdapter(Votes), TypeAdapter(Generation)
+_ID = TypeAdapter(SampleId)
+_VERDICT = TypeAdapter(Verdict)
+_PROVENANCE = TypeAdapter(Provenance)
+_VOTES = TypeAdapter(Votes)
+_GENERATION_ADAPTER = TypeAdapter(Generation)
 _DEEPEST = 60  # as of JSON
 
 

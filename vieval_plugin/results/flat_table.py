@@ -20,7 +20,9 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import csv_text
 from vieval_plugin.text.yaml_json import JsonObject
 
-JSONL, CSV, PARQUET = ".jsonl", ".csv", ".parquet"
+JSONL = ".jsonl"
+CSV = ".csv"
+PARQUET = ".parquet"
 _BEFORE_SCORES = ("uid", "image_model", "kind", "draw", "category")
 _BEHIND_SCORES = ("status", "reason", "judge", "model", "setting", "label")
 _BATCH = 1000
@@ -167,7 +169,8 @@ def _record(
         **_DEFAULTS,
         **{name: str(value) for name, value in present.items()},
     }
-    judge, kind = cells["judge"], cells["kind"]
+    judge = cells["judge"]
+    kind = cells["kind"]
     source = Provenance(
         judge,
         tuple(filter(None, [cells["setting"]])),

@@ -24,7 +24,8 @@ from vieval_plugin.text.yaml_json import JsonObject, first_row, read_json
 #: Pattern of hosts' samples files.
 SAMPLES = "*_samples_*.jsonl"
 #: File of a card, and the folder next to it with its verdicts.
-CARD_JSON, VERDICTS = "card.json", "verdicts"
+CARD_JSON = "card.json"
+VERDICTS = "verdicts"
 #: Name of a VLMEvalKit run folder, after its day.
 _RUN = re.compile(r"T[0-9]{8}(_G|-)")
 

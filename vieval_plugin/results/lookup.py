@@ -309,7 +309,8 @@ def contradiction(record: Record) -> str:
     source = record.provenance
     if source.recorded:
         return ""
-    status, scores = verdict.status, verdict.scores
+    status = verdict.status
+    scores = verdict.scores
     if scores and not was_asked(verdict):
         return (
             "it has scores, but its trace says that the judge was not asked, or that "

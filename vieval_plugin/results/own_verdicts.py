@@ -218,7 +218,8 @@ def _judged(identity: SampleId, row: JsonObject, folder: Path) -> Judged:
     tags = tuple(map(str, row.get("tags", ())))
     kind = str(row["kind"])
     if "candidates" in row:
-        benchmark, part = identity.benchmark, identity.part
+        benchmark = identity.benchmark
+        part = identity.part
         samples = [
             _sample(
                 _id(benchmark, part, candidate),

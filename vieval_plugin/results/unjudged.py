@@ -148,7 +148,8 @@ def _rows_of(
 ) -> Iterator[tuple[tuple[str, str], SampleRow]]:
     if is_foreign(row):
         for generated in made_of_row(row, file, kind, trusted):
-            sample, findings = generated.sample, generated.findings
+            sample = generated.sample
+            findings = generated.findings
             decided = missing_image_verdict(generated)
             yield ("", ""), SampleRow(sample, line_name, decided, findings)
         return

@@ -23,7 +23,8 @@ from vieval_plugin.text.untrusted import PORTS, address_of
 
 _HOST = re.compile(r"[^\s/?#@]+")
 _MOST_CHARACTERS = 200
-_AT_ONCE, _PER_HOST = 32, 8
+_AT_ONCE = 32
+_PER_HOST = 8
 #: Any host with a public address.
 ANY = "*"
 Hosts: TypeAlias = Set[tuple[str, int | None]]

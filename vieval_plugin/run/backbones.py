@@ -155,7 +155,9 @@ def named_backbone(
     if model and in_files:
         base_url = base_url or ["http://batches.invalid/v1"]
     if bool(model) != bool(base_url):
-        flag, missing, variable = "--base-url", "--model", MODEL_ENV_VAR
+        flag = "--base-url"
+        missing = "--model"
+        variable = MODEL_ENV_VAR
         if model:
             flag, missing, variable = missing, flag, BASE_URL_ENV_VAR
         raise VievalError(

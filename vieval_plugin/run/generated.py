@@ -97,11 +97,9 @@ MORE_IMAGES = "more images than requested"
 
 #: What an answer may say of itself where it has no image, beside that it has none.
 _FAILED = tuple(map(str, (Status.API_ERROR, Status.REFUSAL, Status.TOOL_ERROR)))
-_SECONDS, _TOKENS, _JUDGING = (
-    "generation_seconds",
-    "generation_tokens",
-    "judging_tokens",
-)
+_SECONDS = "generation_seconds"
+_TOKENS = "generation_tokens"
+_JUDGING = "judging_tokens"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from tqdm import TqdmWarning
 
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.text.escaping import say
+from vieval_plugin.text.escaping import announce, say
 
 with warnings.catch_warnings():
     # a notebook without ipywidgets has a bar of text, which is no reason to warn a reader
@@ -79,7 +79,7 @@ def judging_bar(
             if has_bar:
                 bar.set_postfix_str(f"no answer for {seconds:.0f} s")
             elif is_first:
-                say(f"vieval: no answer for {seconds:.0f} s", file=sys.stderr)
+                announce(f"no answer for {seconds:.0f} s")
 
         with _silence_watched(progress, say_silence, is_shown and has_answers):
             yield update

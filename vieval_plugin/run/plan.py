@@ -334,7 +334,8 @@ def _price(
         [cost.output_tokens for cost in known_costs], trial.samples
     )
     highest = priced + (_most_output(trial) - output) * backbone.price_output / 1e6
-    factor, by = 1.0, ""
+    factor = 1.0
+    by = ""
     if by_batches:
         factor = PRICE
         by = f" with batches, half of {priced:.4g} without them"

@@ -19,7 +19,8 @@ _ENOUGH_UNREAD = (
     20  # replies that could not be read, to say that most of them are the same words
 )
 _FEWEST_VERDICTS = 5  # to say how many could not be read, or only by a second reply
-_MOST_UNREAD, _MOST_CONFIRMED = 0.2, 0.05
+_MOST_UNREAD = 0.2
+_MOST_CONFIRMED = 0.05
 _SCHEMAS = "use a server that enforces JSON schemas"
 _LONGER = (
     "most answers were cut off: raise `--max-tokens` (`max_tokens` of the backbone)"

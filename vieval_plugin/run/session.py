@@ -4,7 +4,6 @@ one run to the next.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import (
     AsyncIterable,
@@ -38,7 +37,7 @@ from vieval_plugin.run.router import Question, Router, question_of
 from vieval_plugin.run.runner import judge_each, run_jobs
 from vieval_plugin.run.scheduler import Outcome, combined, ends, one_by_one
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.escaping import say
+from vieval_plugin.text.escaping import announce
 from vieval_plugin.text.wording import plural
 
 if TYPE_CHECKING:
@@ -195,10 +194,7 @@ class Session:
             if not waiting:
                 return
             samples = plural(waiting, "sample")
-            say(
-                f"vieval: wave {wave}: waiting for answers on {samples}",
-                file=sys.stderr,
-            )
+            announce(f"wave {wave}: waiting for answers on {samples}")
             await self._backbones.settle()
 
     async def judge(
@@ -367,11 +363,10 @@ async def ask_in_batches(
             )
         questions = plural(prepared.rounds, "question")
         waves = plural(prepared.rounds * (1 + reminders), "wave")
-        say(
-            f"vieval: {name} with batches: at most {waves} ({questions} in a row, "
+        announce(
+            f"{name} with batches: at most {waves} ({questions} in a row, "
             f"{plural(reminders, 're-ask')} for each), each sent up to {MOST_SENDS} times "
-            "if batches expire or fail",
-            file=sys.stderr,
+            "if batches expire or fail"
         )
     async with Session(
         options,

@@ -9,7 +9,8 @@ PROJECT = "https://github.com/vieval/vieval"
 #: Advice to who has what a newer version wrote.
 UPGRADE = f"install the latest version from {PROJECT}"
 #: Environment variables of the backbone where neither arguments nor options name one.
-MODEL_ENV_VAR, BASE_URL_ENV_VAR = "VIEVAL_MODEL", "VIEVAL_BASE_URL"
+MODEL_ENV_VAR = "VIEVAL_MODEL"
+BASE_URL_ENV_VAR = "VIEVAL_BASE_URL"
 #: Variable of OpenAI's own clients, read for a named model where the address is set nowhere else.
 OPENAI_BASE_URL_ENV_VAR = "OPENAI_BASE_URL"
 

@@ -26,7 +26,8 @@ from vieval_plugin.training.tuning import (
     write_training_record,
 )
 
-_CHECKPOINTS, _OPTIONS = "checkpoints", "options.json"
+_CHECKPOINTS = "checkpoints"
+_OPTIONS = "options.json"
 _UNWRITABLE = (
     errno.ENOSPC,
     errno.EDQUOT,

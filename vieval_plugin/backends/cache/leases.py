@@ -77,7 +77,8 @@ class Leases:
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(_RENEWAL_INTERVAL)
-            stored_keys, self._stored_keys = self._stored_keys, []
+            stored_keys = self._stored_keys
+            self._stored_keys = []
             self._store.release(stored_keys)
             if self._leased_keys:
                 self._store.renew_leases()

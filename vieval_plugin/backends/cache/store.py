@@ -470,13 +470,15 @@ def _lease() -> dict[str, float]:
 
 def _is_dead(owner: str) -> bool:
     """Return whether the process that took a lease is known to be gone."""
-    host, number, *_ = [*owner.split(" "), ""]
+    host, _, process = owner.partition(" ")
+    number = process.partition(" ")[0]
     is_local = os.name == "posix" and host == socket.gethostname()
-    if is_local and number.isdecimal():
-        try:
-            os.kill(int(number), 0)
-        except (ProcessLookupError, OverflowError):
-            return True
-        except PermissionError:
-            pass
+    if not is_local or not number.isdecimal():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:
+        pass
     return False

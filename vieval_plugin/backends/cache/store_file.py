@@ -28,7 +28,8 @@ SCHEMA = 3
 TURN = 1.0  # seconds that SQLite waits for another process's turn, and with it all of this process
 PATIENCE = 60.0  # seconds to wait for it where nothing else can be done
 _SILENT_WAIT = 3.0
-_MAGIC, _WAL = b"SQLite format 3\0", 2
+_MAGIC = b"SQLite format 3\0"
+_WAL = 2
 _TABLES = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL, "

@@ -15,7 +15,6 @@ import json
 import os
 import re
 import sqlite3
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +37,7 @@ from vieval_plugin.backends.http.server import CHAT, Check, Server, endpoint
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.media.files import require_plain
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.escaping import say
+from vieval_plugin.text.escaping import announce
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import is_encodable
 from vieval_plugin.text.wording import enumeration, plural
@@ -46,7 +45,8 @@ from vieval_plugin.text.yaml_json import JsonObject
 
 #: The largest file of requests: what services take, less a margin for those that count in other
 #: units.
-MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
+MOST_REQUESTS = 50_000
+MOST_BYTES = 190_000_000
 #: Times that a request is sent in all, where a batch expired or the service failed at it.
 MOST_SENDS = 3
 #: Price of a batch, as a share of the price of calls.
@@ -172,10 +172,7 @@ class Batches:
         [(spent,)] = self._database.execute(_SPENT, (MOST_SENDS,))
         if spent:
             requests = plural(spent, "request")
-            say(
-                f"vieval: no response to {requests} after {MOST_SENDS} rounds; resending",
-                file=sys.stderr,
-            )
+            announce(f"no response to {requests} after {MOST_SENDS} rounds; resending")
         if self._options.has_service or spent:
             self._database.executescript(f"BEGIN; {_ANEW} COMMIT;")
 
@@ -213,7 +210,8 @@ class Batches:
                 )
             except (Again, Refused) as failure:
                 if form == request or not self._options.sends:
-                    problem, sends = failure, times
+                    problem = failure
+                    sends = times
         if isinstance(problem, Refused):
             raise problem
         if not self._options.sends or sends >= MOST_SENDS:
@@ -268,7 +266,7 @@ class Batches:
                 f"{self._where}: {reason}; run the same command to resume"
             )
         if self._silent_polls == _ANNOUNCED_POLLS:
-            say(f"vieval: {self._where}: {reason}; still trying", file=sys.stderr)
+            announce(f"{self._where}: {reason}; still trying")
 
     def _to_be_answered(self, names: Sequence[str]) -> str:
         """The line on files that the user is to have answered."""
@@ -526,10 +524,7 @@ class Batches:
             status = None
         if status in _PROCESSING and file not in self._processing:
             self._processing.add(file)
-            say(
-                f"vieval: {self._where}: waiting for the service to process {file}",
-                file=sys.stderr,
-            )
+            announce(f"{self._where}: waiting for the service to process {file}")
         return status in _PROCESSING
 
     async def _find(self, kind: str, name: str) -> str:
@@ -542,10 +537,9 @@ class Batches:
                 page = answer_of(await self._download(query))
             except VievalError as error:
                 self._has_list = False
-                say(
-                    f"vieval: {error}; the service may charge twice for requests that "
-                    "it accepted without replying",
-                    file=sys.stderr,
+                announce(
+                    f"{error}; the service may charge twice for requests that "
+                    "it accepted without replying"
                 )
                 break
             data = page.get("data")

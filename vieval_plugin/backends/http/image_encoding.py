@@ -44,7 +44,8 @@ from vieval_plugin.media import jpeg
 from vieval_plugin.text.yaml_json import JsonObject
 
 #: Notes of verdicts on images whose pixels were changed before a model saw them.
-TURNED, SHRUNK = "image re-encoded: orientation", "image re-encoded: size"
+TURNED = "image re-encoded: orientation"
+SHRUNK = "image re-encoded: size"
 #: Pixels of the largest image that is decoded where larger ones are to be made smaller; Pillow
 #: refuses little more.
 MOST_TO_SHRINK = 170_000_000
@@ -257,7 +258,11 @@ def encoded(body: JsonObject) -> tuple[Any, dict[str, str]]:
 # Metadata removal: where and when a picture was taken, by whom, and what was said of it. Nothing is
 # decoded: parts of a file are copied or left out. What decides colours stays (profile, gamma,
 # transparency), as does all that is needed to read the pixels.
-_APP0, _APP2, _APP14, _APP15, _COMMENT = 0xE0, 0xE2, 0xEE, 0xEF, 0xFE
+_APP0 = 0xE0
+_APP2 = 0xE2
+_APP14 = 0xEE
+_APP15 = 0xEF
+_COMMENT = 0xFE
 # pHYs is the pixels' shape, the others decide colours; critical chunks begin with a capital and
 # stay anyhow
 _KEPT_CHUNKS = (

@@ -97,11 +97,9 @@ _REPETITION = {
 }
 _LOGPROBS = {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
 _PROBE_TOKENS = 2048  # room to think before the few tokens of the answer
-_NOT_ENFORCED, _ENFORCED, _WITH_LENGTHS = (
-    "not enforced",
-    "enforced",
-    "enforced with lengths",
-)
+_NOT_ENFORCED = "not enforced"
+_ENFORCED = "enforced"
+_WITH_LENGTHS = "enforced with lengths"
 # what an answer is of which the server says only that the token limit was reached
 _STARVED = {"choices": [{"message": {"content": ""}, "finish_reason": "length"}]}
 _CONTEXT = re.compile(r"context (?:length|size|window)\D{0,40}(\d+)")

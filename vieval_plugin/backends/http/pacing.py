@@ -18,7 +18,8 @@ LONGEST_REST_WHEN_DOWN = (
     8.0  # at most after an error of the server, which may be back at any moment
 )
 AVOIDED = 5.0
-LAST_REQUESTS, MAJORITY = 8, 0.75
+LAST_REQUESTS = 8
+MAJORITY = 0.75
 DENIED_IN_A_ROW = 20
 
 

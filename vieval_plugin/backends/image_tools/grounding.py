@@ -99,7 +99,8 @@ class Grounder:
         key = name, phrase
         with self._change:
             if key not in self._futures:
-                self._futures[key], self._waiting[key] = Future(), decode
+                self._futures[key] = Future()
+                self._waiting[key] = decode
                 while (
                     len(self._futures) > _MOST_REMEMBERED
                     and next(iter(self._futures.values())).done()
@@ -168,7 +169,8 @@ def load(detector: str) -> tuple[Detect, str]:
             f"the tool grounding requires torch and transformers ({error}); {advice}"
         ) from None
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    name, revision = detector, None
+    name = detector
+    revision = None
     if not exists(Path(detector)):
         name, _, revision = detector.partition("@")
     try:
@@ -301,8 +303,10 @@ def _best(scores: Any, boxes: Any, height: int, width: int) -> Detection | None:
     sides = x0, y0, x1, y1 = tuple(map(float, boxes[best]))
     if not all(map(math.isfinite, sides)):
         return None
-    left, top = max(0, math.floor(x0)), max(0, math.floor(y0))
-    right, bottom = min(width, math.ceil(x1)), min(height, math.ceil(y1))
+    left = max(0, math.floor(x0))
+    top = max(0, math.floor(y0))
+    right = min(width, math.ceil(x1))
+    bottom = min(height, math.ceil(y1))
     if left >= right or top >= bottom:
         return None
     return Detection(

@@ -49,7 +49,8 @@ DETECTOR = "IDEA-Research/grounding-dino-base"
 COLOR_MODEL = "openai/clip-vit-large-patch14"
 THRESHOLD = 0.3
 #: Sides in pixels that Mask2Former is given: the shorter one, and the most of the longer.
-SHORTER_SIDE, LONGEST_SIDE = 800, 1333
+SHORTER_SIDE = 800
+LONGEST_SIDE = 1333
 _DIVISOR = 32
 _GREY = 0x99
 _WORDINGS = (
@@ -214,7 +215,8 @@ def mask_boxes(
         threshold: queries below it are left out, as no confidence is above its probability.
     """
     likely = probabilities > threshold
-    probabilities, masks = probabilities[likely], masks[likely]
+    probabilities = probabilities[likely]
+    masks = masks[likely]
     if not len(probabilities):
         return ClassBoxes(
             np.zeros(0),
@@ -325,14 +327,17 @@ class ObjectInstrument:
         colors: ColorClassifier | None,
         batch: int,
     ) -> None:
-        self._detector, self._colors, self.batch = detector, colors, batch
+        self._detector = detector
+        self._colors = colors
+        self.batch = batch
         self.by = ", ".join([detector.by, *([colors.encoder.by] if colors else [])])
 
     def look(self, ask: UseTool) -> PreparedMeasure:
         """The image decoded; VievalError if it cannot be read, or a class is unknown."""
         pixels = images.pixels(ask.arguments["image"])
         arguments = dict(ask.arguments)
-        image, counting = arguments.pop("image"), arguments.pop("counting")
+        image = arguments.pop("image")
+        counting = arguments.pop("counting")
         threshold = self._detector.counting_threshold if counting else THRESHOLD
         arguments["threshold"] = threshold
         weights = [self._detector.identity]
@@ -378,7 +383,8 @@ class ObjectInstrument:
         self, detection: PreparedDetection, boxes_by_label: Mapping[str, ClassBoxes]
     ) -> list[DetectedObject]:
         """The objects that count, of each class the surest first."""
-        colored, objects = dict(detection.arguments["colored"]), []
+        colored = dict(detection.arguments["colored"])
+        objects = []
         for label, boxes in boxes_by_label.items():
             indices = surest(boxes.scores, detection.arguments["threshold"])
             colors = []
@@ -428,7 +434,8 @@ def open_instrument(ask: UseTool, scorers: Mapping[str, Scorer]) -> ObjectInstru
 @cache
 def open_detector(origin: Origin) -> Detector:
     """A detector by the architecture of its weights, loaded once a process."""
-    transformers, where = library("transformers"), hub_name_or_folder(origin.model)
+    transformers = library("transformers")
+    where = hub_name_or_folder(origin.model)
     options = {"revision": origin.revision} if origin.revision else {}
     try:
         config = transformers.AutoConfig.from_pretrained(

@@ -44,7 +44,8 @@ from vieval_plugin.judges.protocol import (
 )
 from vieval_plugin.text.errors import VievalError
 
-_TOP_LOGPROBS, _IMPOSSIBLE = 20, -9999.0
+_TOP_LOGPROBS = 20
+_IMPOSSIBLE = -9999.0
 
 
 #: An ask for continuations, its conversation and vLLM's output.

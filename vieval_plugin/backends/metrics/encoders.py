@@ -129,7 +129,8 @@ def described_file(described: Pack, origin: Origin, name: str, digest: str) -> P
     any digest; VievalError says where it is to be had.
     """
     if origin.replacement:
-        name, digest = origin.replacement, ""
+        name = origin.replacement
+        digest = ""
     try:
         path = weights_file(described.resolved(name))
     except VievalError as error:

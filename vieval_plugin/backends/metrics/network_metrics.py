@@ -32,7 +32,8 @@ from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Measure, Measurement, Reply
 from vieval_plugin.text.errors import VievalError, line_of
 
-ENTRY_POINTS, SERVED_ENTRY_POINTS = "vieval.networks", "vieval.served_networks"
+ENTRY_POINTS = "vieval.networks"
+SERVED_ENTRY_POINTS = "vieval.served_networks"
 
 Picture: TypeAlias = PIL.Image.Image
 #: Pictures by role.

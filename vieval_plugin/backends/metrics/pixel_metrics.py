@@ -199,7 +199,8 @@ def resizing(size: tuple[int, int], reference_size: tuple[int, int]) -> tuple[st
     """
     if size == reference_size:
         return ()
-    (width, height), (reference_width, reference_height) = size, reference_size
+    width, height = size
+    reference_width, reference_height = reference_size
     same_shape_height = reference_height * width / reference_width
     return (OTHER_SIZE,) if abs(same_shape_height - height) <= 1 else (OTHER_SHAPE,)
 

@@ -97,7 +97,8 @@ def _meadow(rng: random.Random) -> Picture:
             (0, 0, 28),
             (30, 6, 22),
         ):
-            x, y = left + dx, top + dy
+            x = left + dx
+            y = top + dy
             corners = (
                 x - radius,
                 y - radius,

@@ -313,7 +313,8 @@ def _image(image: Any) -> Image:
         is_base64 = _BASE64.fullmatch(image) and not isfile(image)
         if not is_base64 and not image.startswith(_DATA):  # a path
             return conversion.image(image)
-        encoded, image = image.rpartition(",")[2], b""
+        encoded = image.rpartition(",")[2]
+        image = b""
     if isinstance(image, bytes):
         with suppress(ValueError):
             return Image(base64.b64decode(encoded, validate=True))

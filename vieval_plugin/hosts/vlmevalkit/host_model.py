@@ -121,7 +121,8 @@ class _Asking:
         message = interleaved(chat, self._model.images)
         self._alone.release()
         failed: Exception | None = None
-        generate, dataset = self._model.inner.generate, self._model.dataset
+        generate = self._model.inner.generate
+        dataset = self._model.dataset
         try:
             reply = _reply(generate(message=message, dataset=dataset))
         except Exception as error:

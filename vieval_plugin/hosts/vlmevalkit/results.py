@@ -136,7 +136,8 @@ def read_cell(text: Any) -> SheetCell | None:
         document = read_json(text.removeprefix(FAILED).strip())
         if document["vieval"] != 1:
             return None
-        by, digest = str(document["by"]), str(document["digest"])
+        by = str(document["by"])
+        digest = str(document["digest"])
         return SheetCell(by, digest, text.startswith(FAILED))
     except (ValueError, KeyError, TypeError):
         return None

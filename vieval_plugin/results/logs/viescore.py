@@ -129,10 +129,12 @@ def _guessed(
 ) -> tuple[Step, str]:
     """Parse a reply that the authors could not parse."""
     parsed = parse_scores(reply, reply_schema(len(names) or 1))
-    status, scores = Status.REPAIRED, parsed.scores
+    status = Status.REPAIRED
+    scores = parsed.scores
     reason = excerpt(parsed.reason)
     if not parsed.status.usable:
-        status, scores = Status.GUESSED, ()
+        status = Status.GUESSED
+        scores = ()
         reason = (
             "the authors could not parse this reply and guessed a score "
             f"({parsed.reason})"

@@ -99,7 +99,8 @@ def track_record(provenance: Provenance, aspect: str) -> TrackRecord | None:
         provenance: of the judge's verdicts.
         aspect: the score.
     """
-    by, setting = provenance.judge, provenance.setting
+    by = provenance.judge
+    setting = provenance.setting
     if provenance.pack not in ("as recorded", f"{by}/authors-{setting}"):
         return None
     table = (resources.files(__package__) / "track_records.csv").read_text("utf-8")

@@ -17,7 +17,9 @@ from vieval_plugin.run.shards.storage import Storage, storage_at
 from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.yaml_json import JsonObject, read_json
 
-VERDICTS, INDEXES, UNDER_WAY = "verdicts", "index", "under_way"
+VERDICTS = "verdicts"
+INDEXES = "index"
+UNDER_WAY = "under_way"
 SUFFIX = ".parquet"
 #: The beginning of the name of a file that holds the verdicts of several shards.
 JOINED = "joined-"

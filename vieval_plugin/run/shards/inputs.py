@@ -168,7 +168,8 @@ def _stored_objects(name: str) -> list[Place]:
     folder before it.
     """
     address, _, query = location_of(name).partition("?")
-    folder, pattern = address, ""
+    folder = address
+    pattern = ""
     if sign := _PATTERN.search(address):
         folder = address[: sign.start()].rpartition("/")[0]
         pattern = address[len(folder) + 1 :]

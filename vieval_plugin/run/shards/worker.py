@@ -461,7 +461,8 @@ class ShardWorker:
         usage = self.progress.usage
         tally.from_store = usage.cached - self._from_store
         tally.repeated = usage.repeated - self._repeated
-        self._from_store, self._repeated = usage.cached, usage.repeated
+        self._from_store = usage.cached
+        self._repeated = usage.repeated
         return tally
 
     def _write(self, opened: OpenShard, tally: Tally) -> None:

@@ -17,7 +17,8 @@ from vieval_plugin.text.untrusted import isfile
 from vieval_plugin.text.yaml_json import read_json
 from vieval_plugin.training.adiee.labels import Edits, LabelledEdit, spread
 
-EXAMPLES, MANIFEST = "examples.jsonl", "manifest.json"
+EXAMPLES = "examples.jsonl"
+MANIFEST = "manifest.json"
 _PATHS = ("source", "output")
 
 

@@ -125,7 +125,8 @@ def spread(edits: Iterable[LabelledEdit]) -> dict[str, int]:
 
 
 #: Keys of a sample's texts that describe its source, and its intended output.
-SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY = "source_caption", "output_caption"
+SOURCE_CAPTION_KEY = "source_caption"
+OUTPUT_CAPTION_KEY = "output_caption"
 
 
 @dataclass(frozen=True)

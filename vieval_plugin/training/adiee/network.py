@@ -20,7 +20,9 @@ TOKEN = "[SCORE]"
 _IGNORED = -100
 # language model only: some image towers use the same projection names
 _TUNED = r"^(?!.*(?:visual|vision)).*\.(?:q_proj|v_proj)$"
-_RANK, _ALPHA, _DROPOUT = 8, 16, 0.05
+_RANK = 8
+_ALPHA = 16
+_DROPOUT = 0.05
 
 
 @dataclass(frozen=True)

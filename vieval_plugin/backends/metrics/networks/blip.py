@@ -197,7 +197,8 @@ def blip(loaded: LoadedBlip, batch: Batch) -> Any:
 
     Xu et al., ImageReward (NeurIPS 2023).
     """
-    torch, encoder = library("torch"), loaded.encoder
+    torch = library("torch")
+    encoder = loaded.encoder
     pixels = torch.stack(list(batch["image"])).to(encoder.device)
     seen = loaded.network["vision"](pixel_values=pixels).last_hidden_state
     tokens = encoder.tokenizer.pad(

@@ -67,10 +67,13 @@ class ServedInstrument:
         """
         described = packs.load(model)
         settings = packs.network_settings(described, ServedScorer)
-        self._settings, self._usage, self._described = settings, usage, described
+        self._settings = settings
+        self._usage = usage
+        self._described = described
         self.by = f"{described.name} on {settings.server.model}"
         self.batch = 4 * settings.server.num_concurrent
-        self._head, digest = None, ""
+        self._head = None
+        digest = ""
         if settings.head:
             file = Path(described.resolved(settings.head))
             self._head = load_head(

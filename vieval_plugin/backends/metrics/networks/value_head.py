@@ -146,7 +146,8 @@ class LoadedValueHead:
         """The index of the token of a prompt that the head reads."""
         if self.token is None:
             return len(tokens) - 1
-        position, number = self.settings.position, tokens.count(self.token)
+        position = self.settings.position
+        number = tokens.count(self.token)
         if number != 1:
             raise VievalError(
                 f"the prompt must contain the token {position.token} exactly once, got {number}"
@@ -168,7 +169,8 @@ def load(origin: Origin) -> LoadedValueHead:
     settings = packs.network_settings(described, ValueHead)
     base = described.resolved(settings.base)
     pixels = settings.bounds if settings.fit == "processor" else {}
-    file, tensors = Path(described.resolved(settings.head)), None
+    file = Path(described.resolved(settings.head))
+    tensors = None
     if settings.weights:
         file = described_file(described, origin, settings.weights, settings.digest)
         starts = tuple(f"{prefix}." for prefix in settings.prefixes)
@@ -256,7 +258,8 @@ def _require_images(loaded: LoadedValueHead, count: int) -> None:
         fits = token is None or all_tokens.count(token) == required_count
         reason = "its template or processor drops some"
     except Exception as error:  # processors raise anything
-        fits, reason = False, line_of(error)[:200]
+        fits = False
+        reason = line_of(error)[:200]
     if not fits:
         remedy = "; set side_by_side: true to join them" if len(pictures) > 1 else ""
         raise VievalError(
@@ -338,7 +341,8 @@ def value_head(loaded: LoadedValueHead, batch: Batch) -> Any:
     """The mean of the heads' numbers at their position, without bounds, in the network's own
     unit.
     """
-    torch, count = library("torch"), len(loaded.heads)
+    torch = library("torch")
+    count = len(loaded.heads)
     joined = {
         name: list(chain.from_iterable(rows))
         if isinstance(rows[0], list)
