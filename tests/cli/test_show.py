@@ -3,6 +3,8 @@
 import html
 import json
 
+from PIL import Image
+
 from tests import t2i_eval_run
 from tests.fake_server import FakeServer
 from tests.t2i_eval_run import UNSTORED, provenance
@@ -27,6 +29,14 @@ def test_show_prints_a_verdict_as_a_tree(run, vieval):
         "score",
     ]
     assert lines[at + 5] == "      score [ok] -> 7"
+
+
+def test_a_judge_that_asks_no_model_is_named_once(tmp_path, monkeypatch, vieval):
+    monkeypatch.chdir(tmp_path)
+    Image.effect_noise((64, 64), 50).save("a.png")
+    vieval("score a.png --prompt cat --judge sharpness --out v.jsonl")
+    lines = vieval("show v.jsonl a").out.splitlines()
+    assert "    sharpness" in lines
 
 
 def test_show_writes_a_page_in_which_no_word_is_markup(run, tmp_path, vieval):

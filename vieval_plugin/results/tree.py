@@ -82,7 +82,9 @@ def outline(
 def _root_lines(record: Record) -> Iterator[str]:
     source = record.provenance
     judge = " ".join((source.judge, *source.settings))
-    yield " by ".join(filter(None, (judge, source.backbone)))
+    # a judge that asks no model has its own name there
+    backbone = source.backbone if source.backbone != source.judge else ""
+    yield " by ".join(filter(None, (judge, backbone)))
     if record.votes:
         yield from _voted(record)
     for aspect, values in record.ratings.items():
