@@ -272,7 +272,7 @@ def independence_p(
 
 
 # image models with the same samples share their orders, and so do judges
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def _random_orders(
     seeds: tuple[int, ...],
     shape: tuple[int, int],
