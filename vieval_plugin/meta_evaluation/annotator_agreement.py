@@ -92,7 +92,9 @@ class AnnotatedRows:
         imputed = tuple(
             apply_failure_policy(judged, (*rating.aspects, *dimensions), options)
         )
-        overall = annotated.overall if annotated.overall in rating.aspects else ASPECT
+        overall = annotated.overall
+        if annotated.overall not in rating.aspects:
+            overall = ASPECT
         return cls(judged, imputed, annotated, overall, options)
 
     @property
@@ -104,7 +106,9 @@ class AnnotatedRows:
         """Ratings of shape (raters, observations) under the policy for those that are missing,
         NaN where none is left.
         """
-        aspect = self.annotated.overall if dimension == OVERALL else dimension
+        aspect = dimension
+        if dimension == OVERALL:
+            aspect = self.annotated.overall
         unrated = (math.nan,) * self.annotated.annotator_count
         rows = [o.ratings.get(aspect, unrated) for o in observations]
         table = (
@@ -140,20 +144,20 @@ def correlations(
     """
     statistics = []
     for key in product(dimensions, annotators, COEFFICIENTS):
-        primary = key == _PRIMARY
-        statistics.append(
-            Statistic(
-                metric_stem(*key),
-                partial(_correlation_with_annotator, *key),
-                primary=primary,
-                aspect=key[0],
-                ends=(-1.0, 1.0),
-                constant=0.0,
-                paired=PairedTestSpec(_overall_judged_items, "spearman")
-                if primary
-                else None,
-            )
+        is_primary = key == _PRIMARY
+        test = None
+        if is_primary:
+            test = PairedTestSpec(_overall_judged_items, "spearman")
+        statistic = Statistic(
+            metric_stem(*key),
+            partial(_correlation_with_annotator, *key),
+            primary=is_primary,
+            aspect=key[0],
+            ends=(-1.0, 1.0),
+            constant=0.0,
+            paired=test,
         )
+        statistics.append(statistic)
     return tuple(statistics)
 
 
@@ -167,10 +171,9 @@ def mean_grade(score: str) -> Statistic:
 
     def compute(rows: AnnotatedRows) -> Computed:
         graded = [o for o in rows.judged if score in o.scores]
+        grades = [o.scores[score] for o in graded]
         clusters = [o.group for o in graded]
-        return computed_mean(
-            [o.scores[score] for o in graded], clusters, "no explanation was graded"
-        )
+        return computed_mean(grades, clusters, "no explanation was graded")
 
     return Statistic(f"{score}_mean", compute)
 
@@ -200,7 +203,9 @@ def annotator_correlation(
 def _correlation_with_annotator(
     dimension: str, annotator: str, coefficient: RankCoefficient, rows: AnnotatedRows
 ) -> Computed:
-    aspect = rows.overall if dimension == OVERALL else dimension
+    aspect = dimension
+    if dimension == OVERALL:
+        aspect = rows.overall
     scored = [o for o in rows.imputed if aspect in o.scores]
     table = rows.ratings(scored, dimension)
     rated = mean_of_known(table) if annotator == MEAN else table[int(annotator) - 1]
@@ -217,7 +222,10 @@ def _correlation_among_annotators(
 ) -> Computed:
     table = rows.ratings(rows.judged, dimension)
     index = int(annotator) - 1
-    mean = mean_of_known(np.delete(table, index, axis=0) if leave_one_out else table)
+    averaged = table
+    if leave_one_out:
+        averaged = np.delete(table, index, axis=0)
+    mean = mean_of_known(averaged)
     return _correlation_where_known(rows.judged, table[index], mean, coefficient)
 
 

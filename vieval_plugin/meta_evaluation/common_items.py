@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, compress
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -126,9 +126,11 @@ def compared_means(
             _values(own_items, names), best_constant, _groups(own_items, names)
         )
         result = paired_comparison(difference, 0, seed, intervals=False)
-        return result.p if result.difference.value > 0 else 1.0
+        if result.difference.value > 0:
+            return result.p
+        return 1.0
 
-    return ComparedStatistic(
+    compared = ComparedStatistic(
         part,
         aspect,
         statistic,
@@ -137,8 +139,10 @@ def compared_means(
         unit,
         entrants,
         notes=notes,
-        above_constant=above_constant if constants else None,
     )
+    if constants:
+        return replace(compared, above_constant=above_constant)
+    return compared
 
 
 def compared_correlations(
@@ -189,7 +193,9 @@ def compared_correlations(
             for (part, _), why in zip(tables.columns, why_not, strict=True)
             if not why
         }
-        undefined = "" if n else "no sample has a score"
+        undefined = ""
+        if not n:
+            undefined = "no sample has a score"
         if n and not parts_with_value:
             undefined = f"undefined for every image model ({why_not[0]})"
         missing_parts = [part for part in parts if part not in parts_with_value]
@@ -299,6 +305,8 @@ def _systems(items: Mapping[str, Items], unit: str, total: int) -> tuple[System,
         n = len(system_items)
         missing_parts = [part for part in parts if part not in parts_of[label]]
         unranked = unranked_reason(n, available_count, missing_parts if n else (), unit)
-        undefined = "" if n else f"no {unit} with a score"
+        undefined = ""
+        if not n:
+            undefined = f"no {unit} with a score"
         systems.append(System(label, n, undefined, unranked))
     return tuple(systems)
