@@ -42,7 +42,9 @@ class HumanRatings:
     @property
     def look(self) -> Look | None:
         """State of the plan's labels; None without a plan."""
-        return look_at(self.plan, self.where) if self.plan else None
+        if self.plan:
+            return look_at(self.plan, self.where)
+        return None
 
     @property
     def annotators(self) -> tuple[str, ...]:
@@ -226,7 +228,9 @@ def _agreement(
     )
     present = ~np.isnan(table)
     rated_twice = int((present.sum(axis=0) > 1).sum())
-    reason = "no item has two ratings" if not rated_twice else "all ratings are equal"
+    reason = "all ratings are equal"
+    if not rated_twice:
+        reason = "no item has two ratings"
     alpha = krippendorff_alpha(table, level)
     raters = int(present.any(axis=1).sum())
     rated_items = int(present.any(axis=0).sum())
@@ -277,14 +281,18 @@ def _add_overall(
         if annotator in pq_by_annotator:
             derived[annotator] = math.sqrt(sc * pq_by_annotator[annotator])
     overall = {**derived, **aspects.get("O", {})}
-    return {**aspects, "O": overall} if overall else dict(aspects)
+    if overall:
+        return {**aspects, "O": overall}
+    return dict(aspects)
 
 
 def _schemes(runs: Sequence[Run], ratings: HumanRatings) -> dict[SampleId, str]:
     """The scheme of each contest that was voted on: its own, else the one that has all words
     that were used.
     """
-    common = "four_way" if ratings.answers & {BOTH_GOOD, BOTH_BAD} else "three_way"
+    common = "three_way"
+    if ratings.answers & {BOTH_GOOD, BOTH_BAD}:
+        common = "four_way"
     records = chain.from_iterable(run.all_records for run in runs)
     return {
         record.id: (record.votes.scheme or common)
@@ -304,7 +312,9 @@ def _voted(identity: SampleId, scheme: str, ratings: HumanRatings) -> Votes:
     commonest = Counter(votes.values()).most_common(2)
     counts = [count for _, count in commonest]
     even = len(counts) > 1 and counts[0] == counts[1]
-    tied = TIE if TIE in SCHEMES[scheme] else ""
+    tied = ""
+    if TIE in SCHEMES[scheme]:
+        tied = TIE
     overall_vote = tied if even else commonest[0][0]
     annotator_votes = tuple(votes[annotator] for annotator in sorted(votes))
     return Votes(scheme, overall_vote, annotator_votes)

@@ -212,7 +212,9 @@ def summary_of(
     }
     statuses = Counter(o.status for o in observations)
     exact = sum(o.exact for o in rows.scored)
-    failures = "count as wrong" if report.rates_contests else ""
+    failures = ""
+    if report.rates_contests:
+        failures = "count as wrong"
     return Summary(
         statistics, estimates, statuses, options, len(rows.scored), exact, failures
     )

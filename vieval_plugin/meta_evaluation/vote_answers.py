@@ -226,7 +226,9 @@ def left_out(observation: Observation) -> str:
         return "no contest"
     if observation.status in NEVER_JUDGED:
         return str(observation.status)
-    return "" if observation.contest.votes.vote else "no human vote"
+    if observation.contest.votes.vote:
+        return ""
+    return "no human vote"
 
 
 def _codes(vote: str, candidates: int) -> list[int]:
@@ -319,7 +321,9 @@ def subjects_of(
     """
     contested = [o.contest for o in observations if o.contest is not None]
     voting = any(contest.judge_votes or contest.preferences for contest in contested)
-    return (VOTES,) if voting or not aspects else tuple(aspects)
+    if voting or not aspects:
+        return (VOTES,)
+    return tuple(aspects)
 
 
 def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> Answers:

@@ -367,7 +367,9 @@ def _items(entrants: Iterable[Entrant], ties: VoteScheme) -> _ItemsByLabel:
         label = entrant.label
         if entrant.constant:
             # of three-way votes any tie is right
-            tie = "a tie" if ties == "three_way" else r"both \1"
+            tie = "a tie"
+            if ties != "three_way":
+                tie = r"both \1"
             label = f"best constant: {re.sub('both_(good|bad)', tie, label)}"
         for contest, (first, second), group, value in zip(*columns, strict=True):
             if not math.isnan(value):
@@ -379,7 +381,9 @@ def _items(entrants: Iterable[Entrant], ties: VoteScheme) -> _ItemsByLabel:
 
 
 def _values(item: JudgedItem, breakdown: str) -> tuple[str, ...]:
-    return (item.part,) if breakdown == "part" else item.tags
+    if breakdown == "part":
+        return (item.part,)
+    return item.tags
 
 
 def _places(items: _ItemsByLabel) -> list[tuple[str, str]]:

@@ -309,7 +309,9 @@ def _compared(
         if not contests:
             return CommonSamplesStatistic(0)
         points = [o.points for o in contests]
-        against = points if first == second else [EVEN] * len(points)
+        against = points
+        if first != second:
+            against = [EVEN] * len(points)
         groups = [o.group for o in contests]
         return CommonSamplesStatistic(
             len(points), MeanDifference(points, against, groups)
@@ -354,7 +356,9 @@ def _systems(
         unranked = f"an answer to {answered} of {total} contests"
         if answered >= LEAST_COVERAGE * total:
             unranked = ""
-        undefined = "" if contests else "no contest has an answer"
+        undefined = ""
+        if not contests:
+            undefined = "no contest has an answer"
         systems.append(System(model, answered, undefined, unranked))
     return tuple(systems)
 
