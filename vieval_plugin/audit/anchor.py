@@ -105,7 +105,10 @@ def source_of(lookup: Lookup) -> Provenance:
     if len(sources) > 1:
         names = ", ".join(
             sorted(
-                {" ".join((s.judge, *s.settings, s.backbone)).strip() for s in sources}
+                {
+                    " ".join((source.judge, *source.settings, source.backbone)).strip()
+                    for source in sources
+                }
             )
         )
         raise VievalError(
@@ -123,9 +126,12 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
         VievalError: fewer than `LEAST_ITEMS` can be judged again.
     """
     strata = grouped(
-        ((r.id.benchmark, r.id.part, r.kind, r.id.image_model), r)
-        for r in lookup.records
-        if r.verdict.status not in (*_NO_ANSWER, Status.NOT_APPLICABLE)
+        (
+            (record.id.benchmark, record.id.part, record.kind, record.id.image_model),
+            record,
+        )
+        for record in lookup.records
+        if record.verdict.status not in (*_NO_ANSWER, Status.NOT_APPLICABLE)
     )
     rng = np.random.default_rng(seed)
     queues = [

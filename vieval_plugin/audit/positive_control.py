@@ -178,8 +178,9 @@ def _contest_result(
 ) -> ControlResult:
     """Result of contests between images and their spoilt versions."""
     wins = sum(
-        bool(points := preferences(v)) and all(p > 0.5 for p in points.values())
-        for v in verdicts
+        bool(points := preferences(verdict))
+        and all(point > 0.5 for point in points.values())
+        for verdict in verdicts
     )
     share = exact_share(wins, len(verdicts))
     is_detected = share.low > 0.5 + margin
@@ -241,7 +242,14 @@ async def control_results(
 def _image_of(records: Sequence[Record]) -> Sample | None:
     """First sample of a prompt whose image exists."""
     samples = (record.sample for record in records)
-    return next((s for s in samples if isinstance(s, Sample) and _has_image(s)), None)
+    return next(
+        (
+            sample
+            for sample in samples
+            if isinstance(sample, Sample) and _has_image(sample)
+        ),
+        None,
+    )
 
 
 def _has_image(sample: Sample) -> bool:

@@ -88,7 +88,7 @@ class AnnotatedRows:
             for dimension in annotated.dimensions
             if dimension in rating.dimensions
         )
-        judged = tuple(sorted(observations, key=lambda o: o.uid))
+        judged = tuple(sorted(observations, key=lambda observation: observation.uid))
         imputed = tuple(
             apply_failure_policy(judged, (*rating.aspects, *dimensions), options)
         )
@@ -100,7 +100,11 @@ class AnnotatedRows:
     @property
     def scored(self) -> tuple[Observation, ...]:
         """The samples with an overall score."""
-        return tuple(o for o in self.imputed if self.overall in o.scores)
+        return tuple(
+            observation
+            for observation in self.imputed
+            if self.overall in observation.scores
+        )
 
     def ratings(self, observations: Sequence[Observation], dimension: str) -> Floats:
         """Ratings of shape (raters, observations) under the policy for those that are missing,
@@ -110,7 +114,9 @@ class AnnotatedRows:
         if dimension == OVERALL:
             aspect = self.annotated.overall
         unrated = (math.nan,) * self.annotated.annotator_count
-        rows = [o.ratings.get(aspect, unrated) for o in observations]
+        rows = [
+            observation.ratings.get(aspect, unrated) for observation in observations
+        ]
         table = (
             np.array(rows, dtype=float).reshape(-1, self.annotated.annotator_count).T
         )
@@ -170,9 +176,11 @@ def mean_grade(score: str) -> Statistic:
     """
 
     def compute(rows: AnnotatedRows) -> Computed:
-        graded = [o for o in rows.judged if score in o.scores]
-        grades = [o.scores[score] for o in graded]
-        clusters = [o.group for o in graded]
+        graded = [
+            observation for observation in rows.judged if score in observation.scores
+        ]
+        grades = [observation.scores[score] for observation in graded]
+        clusters = [observation.group for observation in graded]
         return computed_mean(grades, clusters, "no explanation was graded")
 
     return Statistic(f"{score}_mean", compute)
@@ -206,10 +214,14 @@ def _correlation_with_annotator(
     aspect = dimension
     if dimension == OVERALL:
         aspect = rows.overall
-    scored = [o for o in rows.imputed if aspect in o.scores]
+    scored = [
+        observation for observation in rows.imputed if aspect in observation.scores
+    ]
     table = rows.ratings(scored, dimension)
     rated = mean_of_known(table) if annotator == MEAN else table[int(annotator) - 1]
-    judged = np.array([o.scores[aspect] for o in scored], dtype=float)
+    judged = np.array(
+        [observation.scores[aspect] for observation in scored], dtype=float
+    )
     return _correlation_where_known(scored, judged, rated, coefficient)
 
 
@@ -238,8 +250,8 @@ def _correlation_where_known(
     """Correlation over the samples for which both are known."""
     has_both = ~np.isnan(x) & ~np.isnan(y)
     clusters = [
-        o.group
-        for o, both_known in zip(observations, has_both, strict=True)
+        observation.group
+        for observation, both_known in zip(observations, has_both, strict=True)
         if both_known
     ]
     return computed_correlation(x[has_both], y[has_both], clusters, coefficient)
@@ -251,9 +263,9 @@ def _overall_judged_items(rows: AnnotatedRows) -> dict[str, JudgedItem]:
     """
     means = mean_of_known(rows.ratings(rows.scored, OVERALL))
     judged_items = {}
-    for o, mean in zip(rows.scored, means.tolist(), strict=True):
+    for observation, mean in zip(rows.scored, means.tolist(), strict=True):
         if not math.isnan(mean):
-            score = o.scores[rows.overall]
-            name = f"{o.uid}/{o.image_model}"
-            judged_items[name] = JudgedItem(o.group, score, mean)
+            score = observation.scores[rows.overall]
+            name = f"{observation.uid}/{observation.image_model}"
+            judged_items[name] = JudgedItem(observation.group, score, mean)
     return judged_items

@@ -118,8 +118,14 @@ class WithAnnotators(Annotated, Report):
                 run.label: self._judged(run, rows, options)
                 for run, rows in observed(runs, part)
             }
-            rated = {o.uid: o for rows in judged.values() for o in rows.judged}
-            rated_by_uid = sorted(rated.values(), key=lambda o: o.uid)
+            rated = {
+                observation.uid: observation
+                for rows in judged.values()
+                for observation in rows.judged
+            }
+            rated_by_uid = sorted(
+                rated.values(), key=lambda observation: observation.uid
+            )
             first_rows = next(iter(judged.values()))
             annotator_rows = replace(first_rows, judged=tuple(rated_by_uid))
             annotator_numbers = list(
@@ -148,7 +154,7 @@ class WithAnnotators(Annotated, Report):
     def _judged(
         self, run: Run, observations: Sequence[Observation], options: StatisticsOptions
     ) -> AnnotatedRows:
-        scored = {name for o in observations for name in o.scores}
+        scored = {name for observation in observations for name in observation.scores}
         dimensions = tuple(
             dimension for dimension in self.dimensions if dimension in scored
         )
@@ -200,9 +206,11 @@ class WithAnnotators(Annotated, Report):
                     breakdown="dimension",
                     value=statistic.aspect,
                 )
-        scored_names = {name for o in rows.judged for name in o.scores}
+        scored_names = {
+            name for observation in rows.judged for name in observation.scores
+        }
         for name in sorted(scored_names - {*run.aspects, *self.dimensions}):
-            graded = sum(name in o.scores for o in rows.judged)
+            graded = sum(name in observation.scores for observation in rows.judged)
             mean = estimate_of(mean_grade(name), rows, bootstrap)
             value, low, high = (
                 HIGHEST_GRADE * end for end in (mean.value, mean.low, mean.high)
@@ -213,7 +221,7 @@ class WithAnnotators(Annotated, Report):
     def _counts(self, rows: AnnotatedRows) -> dict[str, int]:
         counts = {OVERALL: len(rows.scored)}
         for dimension in self.dimensions:
-            n = sum(dimension in o.scores for o in rows.judged)
+            n = sum(dimension in observation.scores for observation in rows.judged)
             if n:
                 counts[dimension] = n
         return counts
@@ -287,10 +295,14 @@ def _number(
 def _references(annotator_numbers: Sequence[Number], part: str) -> Iterator[Number]:
     """References for judges: annotators against the others, on average, and a constant answer."""
     leave_one_out = (
-        n for n in annotator_numbers if n.system == WITH_OTHERS and n.aspect == OVERALL
+        number
+        for number in annotator_numbers
+        if number.system == WITH_OTHERS and number.aspect == OVERALL
     )
     correlations = [
-        n.estimate for n in leave_one_out if n.statistic.endswith("spearman")
+        number.estimate
+        for number in leave_one_out
+        if number.statistic.endswith("spearman")
     ]
     if correlations:
         mean = replace(mean_over_parts(correlations), n=correlations[0].n)

@@ -136,7 +136,11 @@ class CorrectedRanking:
         """Generators of which people rated fewer than `LEAST_RATED` prompts, where images of
         others are left.
         """
-        return tuple(e for e in self.estimates if e.rated and not e.decides)
+        return tuple(
+            estimate
+            for estimate in self.estimates
+            if estimate.rated and not estimate.decides
+        )
 
     @property
     def decides_nothing(self) -> bool:
@@ -340,13 +344,13 @@ def _corrected_numbers(
     estimates: Sequence[GeneratorEstimates],
 ) -> list[Number]:
     numbers = []
-    for generator, e in zip(judged, estimates, strict=True):
+    for generator, estimate in zip(judged, estimates, strict=True):
         scored_prompts = {image.group for image in _scored_images(generator, aspect)}
         prompts = {image.group for image in generator.all}
         statuses = Counter(image.status for image in generator.all)
         number = Number(
             generator.image_model,
-            replace(e.corrected.mean, n=len(scored_prompts)),
+            replace(estimate.corrected.mean, n=len(scored_prompts)),
             ALL,
             aspect,
             CORRECTED.name,

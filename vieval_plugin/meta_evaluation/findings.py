@@ -377,15 +377,19 @@ class Findings:
     @property
     def cells(self) -> dict[Key, float]:
         """The numbers by the cells of `cells.json`."""
-        return {n.key: n.scale * n.estimate.value for n in self.numbers if n.key}
+        return {
+            number.key: number.scale * number.estimate.value
+            for number in self.numbers
+            if number.key
+        }
 
     @property
     def reasons(self) -> dict[Key, str]:
         """Reasons why undefined cells are undefined."""
         return {
-            n.key: n.estimate.reason
-            for n in self.numbers
-            if n.key and not n.estimate.defined
+            number.key: number.estimate.reason
+            for number in self.numbers
+            if number.key and not number.estimate.defined
         }
 
 
@@ -441,9 +445,9 @@ class Leaderboard(RankedStatistic):
     def reasons_of(self, systems: Collection[str]) -> list[str]:
         """Reasons why some of systems have no number, or no rank."""
         return [
-            f"{n.system}: {n.reason}"
-            for n in self.numbers
-            if n.system in systems and n.reason
+            f"{number.system}: {number.reason}"
+            for number in self.numbers
+            if number.system in systems and number.reason
         ]
 
     def number_of(self, system: str) -> Number:

@@ -157,7 +157,10 @@ def gate_evidence(
     """
     if ranking.measure.counts_contests:
         return _contest_evidence(run, ranking.aspect, challenger, reference, options)
-    generators = {g.image_model: g for g in generators_of(run, StatisticsOptions())}
+    generators = {
+        generator.image_model: generator
+        for generator in generators_of(run, StatisticsOptions())
+    }
     images = {}
     for name in (challenger, reference):
         side = generators[name]
@@ -457,19 +460,23 @@ def _contest_evidence(
     lost by the challenger.
     """
     outcomes = outcomes_between(run, subject, challenger, reference, options)
-    decided = [outcome for outcome in outcomes if outcome.failed is None]
-    failures = [outcome.failed for outcome in outcomes if outcome.failed is not None]
     unjudged = _inapplicable_contests(run, {challenger, reference})
+    decided = []
     falls = []
-    for o in outcomes:
-        if o.failed is not None and o.status in _RETRYABLE:
+    their_failures = 0
+    for outcome in outcomes:
+        if outcome.failed is None:
+            decided.append(outcome)
+        elif outcome.status in _RETRYABLE:
             unjudged += 1
-        if o.failed == (True, False):
-            status = str(o.status)
-            falls.append(PromptFall(o.group, reference, math.nan, math.nan, status))
+        if outcome.failed == (False, True):
+            their_failures += 1
+        if outcome.failed == (True, False):
+            status = str(outcome.status)
+            fall = PromptFall(outcome.group, reference, math.nan, math.nan, status)
+            falls.append(fall)
     by_both = _mean_lead(decided)
     by_all = _mean_lead(outcomes)
-    their_failures = failures.count((False, True))
     parse_failures = sum(outcome.status is Status.PARSE_FAILURE for outcome in outcomes)
     points = np.array([outcome.points for outcome in decided])
     differences = np.array([outcome.points - EVEN for outcome in decided])
@@ -495,9 +502,10 @@ def _inapplicable_contests(run: Run, image_models: set[str]) -> int:
     contests = 0
     for records in run.records_by_sample:
         if records[0].votes:
-            o = observe(records)
-            if o.contest is not None and o.status is Status.NOT_APPLICABLE:
-                contests += image_models <= set(o.contest.image_models)
+            observation = observe(records)
+            contest = observation.contest
+            if contest and observation.status is Status.NOT_APPLICABLE:
+                contests += image_models <= set(contest.image_models)
     return contests
 
 

@@ -58,7 +58,11 @@ def compared_with_annotators(
         imputed, aspects = filled_observations(
             observations, run.aspects, rated, options
         )
-        complete = [o for o in imputed if _counts(o, aspects, aspect)]
+        complete = [
+            observation
+            for observation in imputed
+            if _counts(observation, aspects, aspect)
+        ]
         parts += _part_ceiling(complete, aspect, f"{run.benchmark}/{part}", options)
     if not parts:
         return None

@@ -90,7 +90,7 @@ class ImageModelRows:
     @property
     def scored(self) -> list[Observation]:
         """The samples with a score."""
-        return [o for o in self.judged if o.scores]
+        return [observation for observation in self.judged if observation.scores]
 
     @cached_property
     def columns(self) -> Mapping[str, Mapping[str, Columns]]:
@@ -242,18 +242,18 @@ def _paper(aspect: str, rows: ImageModelRows) -> Estimate:
 
 
 def _sample_count(aspect: str, rows: ImageModelRows) -> int:
-    return sum(len(c.groups) for c in rows.columns[aspect].values())
+    return sum(len(column.groups) for column in rows.columns[aspect].values())
 
 
 def _consistency(aspect: str, rows: ImageModelRows) -> Estimate:
     """NaN where no sample was judged twice."""
-    times = max((len(o.repeats) for o in rows.imputed), default=0)
+    times = max((len(observation.repeats) for observation in rows.imputed), default=0)
     if times < 2:
         return Estimate(math.nan)
     unscored = [math.nan] * times
     table = []
-    for o in rows.imputed:
-        scores = [repeat.get(aspect, math.nan) for repeat in o.repeats]
+    for observation in rows.imputed:
+        scores = [repeat.get(aspect, math.nan) for repeat in observation.repeats]
         table.append(scores or unscored)
     return Estimate(krippendorff_alpha(np.array(table).T, "interval"))
 
@@ -304,8 +304,8 @@ def human_agreement(
             papers.append(paper_mean(per_annotator, rounded=False))
             group_counts = counts(rated.groups)
             resampled.extend(leave_one_out_resampled(rated.ratings, group_counts))
-            for r in np.flatnonzero(np.isnan(per_annotator)):
-                reasons.append(f"{model}: rater {r + 1} is constant")
+            for rater in np.flatnonzero(np.isnan(per_annotator)):
+                reasons.append(f"{model}: rater {rater + 1} is constant")
         average = fisher_average(values, resampled, n, reasons, options)
         paper = Estimate(paper_mean(papers), n=n, reasons=tuple(reasons))
         result[aspect] = bias_corrected(average), paper
@@ -398,11 +398,14 @@ def columns(
         groups = []
         ratings = []
         scores = []
-        for o in rows:
-            if aspect in o.ratings and judged_aspects <= o.scores.keys():
-                groups.append(o.group)
-                ratings.append(o.ratings[aspect])
-                scores.append(o.scores.get(aspect, np.nan))
+        for observation in rows:
+            if (
+                aspect in observation.ratings
+                and judged_aspects <= observation.scores.keys()
+            ):
+                groups.append(observation.group)
+                ratings.append(observation.ratings[aspect])
+                scores.append(observation.scores.get(aspect, np.nan))
         rated = np.array(ratings, dtype=float).T
         judged = np.array(scores, dtype=float)
         columns_by_model[model] = Columns(tuple(groups), rated, judged)
@@ -436,12 +439,25 @@ def generator_pairs(
         observations: the part's samples in any order, failures already imputed.
         aspect: the one that both rate.
     """
-    rated_rows = [o for o in observations if o.ratings.get(aspect)]
+    rated_rows = [
+        observation for observation in observations if observation.ratings.get(aspect)
+    ]
     judged = []
     rated = []
     for rows in _group_by_model(rated_rows).values():
-        judged.append({o.group: o.scores[aspect] for o in rows if aspect in o.scores})
-        rated.append({o.group: float(np.mean(o.ratings[aspect])) for o in rows})
+        judged.append(
+            {
+                observation.group: observation.scores[aspect]
+                for observation in rows
+                if aspect in observation.scores
+            }
+        )
+        rated.append(
+            {
+                observation.group: float(np.mean(observation.ratings[aspect]))
+                for observation in rows
+            }
+        )
     pairs = []
     for first, second in combinations(range(len(rated)), 2):
         by_judge = _differences(judged[first], judged[second])
@@ -460,8 +476,10 @@ def _differences(
 def _group_by_model(
     observations: Sequence[Observation],
 ) -> dict[str, list[Observation]]:
-    ordered = sorted(observations, key=lambda o: (o.image_model, o.uid))
-    return grouped((o.image_model, o) for o in ordered)
+    ordered = sorted(
+        observations, key=lambda observation: (observation.image_model, observation.uid)
+    )
+    return grouped((observation.image_model, observation) for observation in ordered)
 
 
 # all judges' intervals on all aspects of a part come from the same draws
@@ -478,7 +496,7 @@ def resampled_counts(
         name: that of the part (`benchmark/part`); it joins the seed.
         options: how many resamples, the seed.
     """
-    groups = tuple(sorted({o.group for o in observations}))
+    groups = tuple(sorted({observation.group for observation in observations}))
     seed = (options.seed, zlib.crc32(name.encode()))
     group_counts = _cached_counts(groups, options.draws, seed)
     index_of = {group: index for index, group in enumerate(groups)}

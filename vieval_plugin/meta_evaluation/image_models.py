@@ -167,9 +167,13 @@ class ByImageModel(Report):
         for run in runs:
             numbers += self._judge_numbers(benchmark, parts, run, options)
         by_model = {
-            n.key.table for n in numbers if n.key and n.statistic.startswith(_BY_MODEL)
+            number.key.table
+            for number in numbers
+            if number.key and number.statistic.startswith(_BY_MODEL)
         }
-        tables = sorted(by_model, key=lambda t: (t != BY_MODEL, len(t), t))
+        tables = sorted(
+            by_model, key=lambda table: (table != BY_MODEL, len(table), table)
+        )
         by_model_layouts = map(_model_table_layout, tables)
         common = [
             layout for name, layout in _layouts().items() if name != "sc_same_samples"
@@ -376,7 +380,7 @@ def _restricted_items(
         judge_items: Items = judge_ratings.get(aspect, {})
         if part != ALL:
             judge_items = {
-                n: item for n, item in judge_items.items() if item.part == part
+                name: item for name, item in judge_items.items() if item.part == part
             }
         if judge_items:
             items[label] = judge_items
@@ -412,20 +416,20 @@ def rated_items(
         rated = ()
     for part, samples in _observed_parts(run, parts_of(parts, [run])):
         filled, aspects = filled_observations(samples, run.aspects, rated, options)
-        for o in filled:
-            is_complete = set(aspects) <= o.scores.keys()
-            cell = (o.uid, o.image_model)
-            name = f"{part}/{o.image_model}/{o.uid}"
+        for observation in filled:
+            is_complete = set(aspects) <= observation.scores.keys()
+            cell = (observation.uid, observation.image_model)
+            name = f"{part}/{observation.image_model}/{observation.uid}"
             for aspect in aspects:
-                ratings = o.ratings.get(aspect, ())
+                ratings = observation.ratings.get(aspect, ())
                 if not ratings or any(map(math.isnan, ratings)):
                     continue
                 # as `annotator_mean` rounds, so that equal means are equal
                 human = round(mean_of(ratings), 9)
                 score = math.nan
                 if is_complete:
-                    score = o.scores[aspect]
-                item = JudgedItem(o.group, score, human, part, cell)
+                    score = observation.scores[aspect]
+                item = JudgedItem(observation.group, score, human, part, cell)
                 by_aspect.setdefault(aspect, {})[name] = item
     return by_aspect
 
@@ -523,7 +527,11 @@ def _human_numbers(
         records = {
             rows[0].id: rows for run in runs for rows in run.records.get(part, [])
         }
-        observed = [o for o in map(observe, records.values()) if o.ratings]
+        observed = [
+            observation
+            for observation in map(observe, records.values())
+            if observation.ratings
+        ]
         if not observed:
             continue
         ratings = observed[0].ratings
@@ -583,11 +591,15 @@ _NO_RATER = "no rater's correlation with the others is defined"
 
 def _left_out(numbers: Sequence[Number], parts: Sequence[str]) -> Table:
     """Image models without a value, and those that count as 0 because all scores are the same."""
-    averages = [n for n in numbers if n.statistic == FISHER and n.part in parts]
+    averages = [
+        number
+        for number in numbers
+        if number.statistic == FISHER and number.part in parts
+    ]
     aspects = grouped(
-        ((n.part, n.system, why, model), n.aspect)
-        for n in averages
-        for model, why in _left_out_models(n.estimate)
+        ((number.part, number.system, why, model), number.aspect)
+        for number in averages
+        for model, why in _left_out_models(number.estimate)
     )
     models = grouped(
         ((part, label, ", ".join(names), why), model)

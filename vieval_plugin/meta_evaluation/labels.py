@@ -84,7 +84,8 @@ class WithLabels(Report):
     def columns(self) -> tuple[Statistic, ...]:
         """The statistics of one aspect's rows."""
         return tuple(
-            STATISTICS[s] if isinstance(s, str) else s for s in self.statistic_names
+            STATISTICS[name] if isinstance(name, str) else name
+            for name in self.statistic_names
         )
 
     def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
@@ -187,7 +188,7 @@ class WithLabels(Report):
     ) -> list[Number]:
         [(_, observations)] = observed([run], part)
         rows = self.rows(observations, Rating.from_run(run), benchmark, part, options)
-        tags = sorted({tag for o in observations for tag in o.tags})
+        tags = sorted({tag for observation in observations for tag in observation.tags})
         numbers = []
         for aspect, aspect_rows in rows.by_aspect.items():
             for tag in ("", *tags):
@@ -198,7 +199,7 @@ class WithLabels(Report):
                 bootstrap = Bootstrap.for_part(bootstrap_name, options)
                 counts = {
                     "scored": len(tagged.scored),
-                    "exact": sum(o.exact for o in tagged.scored),
+                    "exact": sum(observation.exact for observation in tagged.scored),
                 }
                 estimates = {
                     name: Estimate(count, n=count) for name, count in counts.items()
@@ -275,9 +276,9 @@ def _references(
 ) -> Mapping[Role, Estimate]:
     if column.references:
         rated = {
-            (o.image_model, o.uid): o
+            (observation.image_model, observation.uid): observation
             for _, observations in observed(runs, part)
-            for o in observations
+            for observation in observations
         }
         return column.references(LabelRows(tuple(rated.values()), aspect, aspect))
     if column.constant is None:

@@ -154,15 +154,19 @@ def _below_constant(
     numbers: list[Number],
 ) -> set[str]:
     """Systems that are not shown to be above a constant answer."""
-    constants = [r.estimate for r in statistic.references if r.role == "baseline"]
+    constants = [
+        reference.estimate
+        for reference in statistic.references
+        if reference.role == "baseline"
+    ]
     if compared.above_constant:
         p_values = above_constant_p(compared, benchmark, options)
         return {label for label, p in p_values.items() if not p <= SIGNIFICANCE_LEVEL}
     below_constant = set()
-    for n in numbers:
-        is_above = all(n.estimate.low > constant.value for constant in constants)
-        if n.estimate.defined and not is_above:
-            below_constant.add(n.system)
+    for number in numbers:
+        is_above = all(number.estimate.low > constant.value for constant in constants)
+        if number.estimate.defined and not is_above:
+            below_constant.add(number.system)
     return below_constant
 
 

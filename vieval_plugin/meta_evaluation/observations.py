@@ -252,12 +252,12 @@ def against_all(
 
     return [
         replace(
-            o,
-            scores=widened(o.scores),
-            repeats=tuple(map(widened, o.repeats)),
-            recorded=widened(o.recorded),
+            observation,
+            scores=widened(observation.scores),
+            repeats=tuple(map(widened, observation.repeats)),
+            recorded=widened(observation.recorded),
         )
-        for o in observations
+        for observation in observations
     ]
 
 
@@ -294,18 +294,25 @@ def apply_failure_policy(
     if options.policy == "drop":
         return list(observations)
     if options.policy == "as_recorded":
-        return [replace(o, scores=o.recorded or o.scores) for o in observations]
+        return [
+            replace(observation, scores=observation.recorded or observation.scores)
+            for observation in observations
+        ]
     unfilled: tuple[Status, ...] = _NEVER_FILLED
     if options.policy == "random":
         unfilled = _NOT_GUESSED
     lowest = 0.0
-    if any(score < 0 for o in observations for score in o.scores.values()):
+    if any(
+        score < 0
+        for observation in observations
+        for score in observation.scores.values()
+    ):
         lowest = -1.0
     filled = []
-    for o in observations:
-        if not o.status.usable and o.status not in unfilled:
-            o = _fill_failures(o, aspects, options, lowest)
-        filled.append(o)
+    for observation in observations:
+        if not observation.status.usable and observation.status not in unfilled:
+            observation = _fill_failures(observation, aspects, options, lowest)
+        filled.append(observation)
     return filled
 
 

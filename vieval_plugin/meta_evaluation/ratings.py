@@ -221,8 +221,8 @@ def _agreement(
 ) -> tuple[str, ...]:
     table = np.array(
         [
-            [by_annotator.get(a, math.nan) for by_annotator in by_item]
-            for a in annotators
+            [by_annotator.get(annotator, math.nan) for by_annotator in by_item]
+            for annotator in annotators
         ],
         dtype=float,
     )
@@ -277,9 +277,9 @@ def _add_overall(
     """O follows from SC and PQ, rater by rater, for who did not rate it."""
     pq_by_annotator = aspects.get("PQ", {})
     derived = {}
-    for annotator, sc in aspects.get("SC", {}).items():
+    for annotator, sc_rating in aspects.get("SC", {}).items():
         if annotator in pq_by_annotator:
-            derived[annotator] = math.sqrt(sc * pq_by_annotator[annotator])
+            derived[annotator] = math.sqrt(sc_rating * pq_by_annotator[annotator])
     overall = {**derived, **aspects.get("O", {})}
     if overall:
         return {**aspects, "O": overall}

@@ -58,7 +58,11 @@ class Pairs:
     @cached_property
     def contests(self) -> tuple[ContestObservation, ...]:
         """The contests as votes see them."""
-        return tuple(o.contest for o in self.observations if o.contest is not None)
+        return tuple(
+            observation.contest
+            for observation in self.observations
+            if observation.contest is not None
+        )
 
     @property
     def contest_sizes(self) -> Ints:
@@ -167,11 +171,16 @@ def pairs_of(observations: Sequence[Observation], scheme: str) -> Pairs:
     >>> pairs_of([Observation("", "1", {}, {}, Status.OK, contest=ranked)], "ranking").human.tolist()
     [1, 4, 0]
     """
-    voted = sorted((o for o in observations if left_out(o) == ""), key=lambda o: o.uid)
-    for o in voted:
-        if o.contest and o.contest.votes.scheme != scheme:
+    voted = sorted(
+        (observation for observation in observations if left_out(observation) == ""),
+        key=lambda observation: observation.uid,
+    )
+    for observation in voted:
+        contest = observation.contest
+        if contest and contest.votes.scheme != scheme:
             raise ValueError(
-                f"contest {o.uid} must have {scheme} votes, got {o.contest.votes.scheme}"
+                f"contest {observation.uid} must have {scheme} votes, "
+                f"got {contest.votes.scheme}"
             )
     return paired(voted)
 
@@ -191,18 +200,22 @@ def judged_pairs(observations: Sequence[Observation]) -> Pairs:
     [0]
     """
     judged = [
-        o
-        for o in observations
-        if o.contest is not None
-        and o.status not in NEVER_JUDGED
-        and len(set(o.contest.image_models)) > 1
+        observation
+        for observation in observations
+        if observation.contest is not None
+        and observation.status not in NEVER_JUDGED
+        and len(set(observation.contest.image_models)) > 1
     ]
-    return paired(sorted(judged, key=lambda o: o.uid))
+    return paired(sorted(judged, key=lambda observation: observation.uid))
 
 
 def paired(contested: Sequence[Observation]) -> Pairs:
     """The pairs of contests, in their order, whether people voted on them or not."""
-    rows = [o.contest for o in contested if o.contest is not None]
+    rows = [
+        observation.contest
+        for observation in contested
+        if observation.contest is not None
+    ]
     contest_pairs = [
         (number, candidate_indices)
         for number, contest in enumerate(rows)
@@ -281,8 +294,8 @@ class Answers:
         is_unanswered = self.codes["decisive"] == NONE
         incomplete = set(self.pairs.contest[is_unanswered].tolist())
         return frozenset(
-            o.uid
-            for number, o in enumerate(self.pairs.observations)
+            observation.uid
+            for number, observation in enumerate(self.pairs.observations)
             if number not in incomplete
         )
 
@@ -319,7 +332,11 @@ def subjects_of(
     >>> subjects_of([], ("SC", "O")), subjects_of([], ())
     (('SC', 'O'), ('votes',))
     """
-    contested = [o.contest for o in observations if o.contest is not None]
+    contested = [
+        observation.contest
+        for observation in observations
+        if observation.contest is not None
+    ]
     voting = any(contest.judge_votes or contest.preferences for contest in contested)
     if voting or not aspects:
         return (VOTES,)
@@ -356,9 +373,9 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
         return _votes_from_scores(pairs, *pairs.scores(subject), tie_handlings, seed)
     if any(contest.preferences for contest in pairs.contests):
         asked_orders = [
-            o
-            for o in (FORWARD, REVERSE)
-            if any(o in contest.preferences for contest in pairs.contests)
+            observation
+            for observation in (FORWARD, REVERSE)
+            if any(observation in contest.preferences for contest in pairs.contests)
         ]
         preferred = pairs.preferences(asked_orders)
         no_preference = np.zeros(preferred.shape)

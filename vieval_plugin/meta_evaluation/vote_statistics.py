@@ -111,7 +111,11 @@ class VoteRows:
         answered_uids = frozenset.intersection(
             *(answers.complete for answers in self.answers.values())
         )
-        return [o for o in self.pairs.observations if o.uid in answered_uids]
+        return [
+            observation
+            for observation in self.pairs.observations
+            if observation.uid in answered_uids
+        ]
 
 
 def vote_statistics(subject: str, scheme: str) -> tuple[Statistic, ...]:
@@ -128,7 +132,7 @@ def vote_statistics(subject: str, scheme: str) -> tuple[Statistic, ...]:
     if subject == VOTES:
         subject_points = order_shares(scheme)
     else:
-        subject_points = bounds([t for t in tie_handlings if t != "decisive"])
+        subject_points = bounds([ties for ties in tie_handlings if ties != "decisive"])
 
     def compute(share: Scored, rows: VoteRows) -> Estimate:
         return rows.bootstrap.share(*share(rows.answers[subject]))
@@ -185,7 +189,7 @@ def all_pairs_right_shares(scheme: str) -> dict[str, Scored]:
     def all_pairs_accuracy(ties: VoteScheme, answers: Answers) -> Points:
         contests = answers.pairs.contest.tolist()
         _, contest_points = group_points(answers.points(ties), contests)
-        groups = [o.group for o in answers.pairs.observations]
+        groups = [observation.group for observation in answers.pairs.observations]
         return Points(contest_points, groups, answers.why.get(ties, ""))
 
     tie_handlings = TIE_HANDLINGS[scheme] if scheme == RANKING else ()
@@ -408,9 +412,11 @@ def entrants_of(
             )
         # contests that no judge applies to, because something is wrong with their votes, are in
         # no constant either
-        for o in rows:
-            if o.contest is None or not _fault_of_votes(o.contest, scheme):
-                voted_on[o.uid] = replace(o, status=Status.OK)
+        for observation in rows:
+            if observation.contest is None or not _fault_of_votes(
+                observation.contest, scheme
+            ):
+                voted_on[observation.uid] = replace(observation, status=Status.OK)
     constants = _constants(part, list(voted_on.values()), scheme)
     return [*constants, *judges]
 
@@ -422,9 +428,9 @@ def _require_sound(
     version wrote: it would count as what it is not.
     """
     ways = set[str]()
-    for o in observations:
-        contest = o.contest
-        if contest is None or left_out(o):
+    for observation in observations:
+        contest = observation.contest
+        if contest is None or left_out(observation):
             continue
         fault = _fault_of_votes(contest, scheme) or _fault_of_answer(contest)
         for kind in ("judge_votes", "preferences", "scores"):
@@ -437,7 +443,7 @@ def _require_sound(
             )
         if fault:
             raise VievalError(
-                f"{part}/{o.uid} of {judge}: {fault}; "
+                f"{part}/{observation.uid} of {judge}: {fault}; "
                 "restore the results, or run the judge again"
             )
 

@@ -106,9 +106,9 @@ class ByVotes(Report):
         """
         return (
             *(
-                s
+                statistic
                 for subject in _subjects(rating)
-                for s in vote_statistics(subject, self.scheme)
+                for statistic in vote_statistics(subject, self.scheme)
             ),
             SCORED,
         )
@@ -150,8 +150,12 @@ class ByVotes(Report):
         for ties in sorted(handlings, key=lambda handling: handling != headline):
             total_numbers, statistics = _total_statistics(judged, ties, pooled)
             # the only part may be called `all`
-            existing = {(n.system, n.place) for n in numbers}
-            numbers += [n for n in total_numbers if (n.system, n.place) not in existing]
+            existing = {(number.system, number.place) for number in numbers}
+            numbers += [
+                number
+                for number in total_numbers
+                if (number.system, number.place) not in existing
+            ]
             ranked += statistics
         part_order = ["", *(part_votes.part for part_votes in judged)]
         ranked.sort(key=lambda statistic: part_order.index(statistic.value))
@@ -218,7 +222,9 @@ class ByVotes(Report):
         self, benchmark: str, judged: Sequence[JudgedPart]
     ) -> list[Number]:
         numbers = [
-            n for part_votes in judged for n in self._numbers(benchmark, part_votes)
+            number
+            for part_votes in judged
+            for number in self._numbers(benchmark, part_votes)
         ]
         for part_votes in judged:
             numbers += breakdown_numbers(part_votes, self.scheme)
@@ -373,9 +379,11 @@ def _items(entrants: Iterable[Entrant], ties: VoteScheme) -> _ItemsByLabel:
             label = f"best constant: {re.sub('both_(good|bad)', tie, label)}"
         for contest, (first, second), group, value in zip(*columns, strict=True):
             if not math.isnan(value):
-                o = pairs.observations[contest]
-                item = JudgedItem(f"{part}/{group}", value, part=part, tags=o.tags)
-                name = f"{part}/{o.uid}/{first}/{second}"
+                observation = pairs.observations[contest]
+                item = JudgedItem(
+                    f"{part}/{group}", value, part=part, tags=observation.tags
+                )
+                name = f"{part}/{observation.uid}/{first}/{second}"
                 items.setdefault(label, {})[name] = item
     return items
 
@@ -393,8 +401,8 @@ def _places(items: _ItemsByLabel) -> list[tuple[str, str]]:
         values = dict.fromkeys(
             v
             for label_items in items.values()
-            for i in label_items.values()
-            for v in _values(i, breakdown)
+            for item in label_items.values()
+            for v in _values(item, breakdown)
         )
         if len(values) > 1:
             slice_keys += [(breakdown, value) for value in values]

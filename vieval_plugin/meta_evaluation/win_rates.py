@@ -150,8 +150,8 @@ def _ranked(
         tested = ()
     numbers = []
     for model, contests in _answered_contests(all_outcomes).items():
-        points = [o.points for o in contests]
-        groups = [o.group for o in contests]
+        points = [outcome.points for outcome in contests]
+        groups = [outcome.group for outcome in contests]
         rate = bootstrap.estimate(
             computed_mean(points, groups, "no contest has an answer")
         )
@@ -272,7 +272,8 @@ def _failed(pairs: Pairs, subject: str) -> list[tuple[bool, bool]]:
     score.
     """
     contested = [
-        o.contest.without_image if o.contest else () for o in pairs.observations
+        observation.contest.without_image if observation.contest else ()
+        for observation in pairs.observations
     ]
     if subject != VOTES:
         unscored = np.isnan(pairs.scores(subject))
@@ -302,17 +303,17 @@ def _compared(
         by_model: Mapping[str, Sequence[ContestOutcome]] = outcomes,
     ) -> CommonSamplesStatistic:
         contests = [
-            o
-            for o in by_model[models[first]]
-            if first == second or o.opponent == models[second]
+            outcome
+            for outcome in by_model[models[first]]
+            if first == second or outcome.opponent == models[second]
         ]
         if not contests:
             return CommonSamplesStatistic(0)
-        points = [o.points for o in contests]
+        points = [outcome.points for outcome in contests]
         against = points
         if first != second:
             against = [EVEN] * len(points)
-        groups = [o.group for o in contests]
+        groups = [outcome.group for outcome in contests]
         return CommonSamplesStatistic(
             len(points), MeanDifference(points, against, groups)
         )
@@ -322,13 +323,17 @@ def _compared(
         whose.
         """
         if not any(
-            o.failed and o.opponent == models[second]
-            for o in all_outcomes[models[first]]
+            outcome.failed and outcome.opponent == models[second]
+            for outcome in all_outcomes[models[first]]
         ):
             return CommonSamplesStatistic(0)
         by_opponent = {
-            m: [o for o in contests if not o.failed or o.points < 1]
-            for m, contests in all_outcomes.items()
+            model: [
+                outcome
+                for outcome in contests
+                if not outcome.failed or outcome.points < 1
+            ]
+            for model, contests in all_outcomes.items()
         }
         return pair(first, second, by_opponent)
 
@@ -365,12 +370,18 @@ def _systems(
 
 def _is_one_per_prompt(contests: Sequence[ContestOutcome]) -> bool:
     """True where no opponent is met twice on a prompt."""
-    return len({(o.opponent, o.group) for o in contests}) == len(contests)
+    return len({(outcome.opponent, outcome.group) for outcome in contests}) == len(
+        contests
+    )
 
 
 def _statuses(observed: Sequence[Observation], model: str) -> Counter[Status]:
     """Statuses of a model's contests, less those that only others' missing images made fail."""
-    contests = [(o.status, o.contest) for o in observed if o.contest]
+    contests = [
+        (observation.status, observation.contest)
+        for observation in observed
+        if observation.contest
+    ]
     statuses: Counter[Status] = Counter()
     for status, contest in contests:
         failed_models = [contest.image_models[n] for n in contest.without_image]

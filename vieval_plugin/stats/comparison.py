@@ -456,8 +456,10 @@ class AveragedDifference:
         unit_counts = [statistic.units for statistic in self.parts]
         ends = np.cumsum(unit_counts)[:-1]
         differences = [
-            statistic.swapped(s)
-            for statistic, s in zip(self.parts, np.split(swap, ends, 1), strict=True)
+            statistic.swapped(unit_swaps)
+            for statistic, unit_swaps in zip(
+                self.parts, np.split(swap, ends, 1), strict=True
+            )
         ]
         return self._averaged(differences)
 
@@ -465,8 +467,8 @@ class AveragedDifference:
         group = np.cumsum(self._groups)[:-1]
         counts_by_part = np.split(counts, group, axis=1)
         differences = [
-            statistic.resampled(c)
-            for statistic, c in zip(self.parts, counts_by_part, strict=True)
+            statistic.resampled(part_counts)
+            for statistic, part_counts in zip(self.parts, counts_by_part, strict=True)
         ]
         return self._averaged(differences)
 

@@ -255,7 +255,10 @@ def _deviations(first: PredictionPoweredMean, second: PredictionPoweredMean) -> 
     """Contribution of each group to the error of the difference."""
     groups = {**first.deviations, **second.deviations}
     return np.array(
-        [first.deviations.get(g, 0.0) - second.deviations.get(g, 0.0) for g in groups]
+        [
+            first.deviations.get(group, 0.0) - second.deviations.get(group, 0.0)
+            for group in groups
+        ]
     )
 
 
