@@ -66,7 +66,9 @@ def partners_of(judged: Sequence[Judged], seed: int) -> list[Sample | None]:
         candidates = [
             partner for partner in by_kind[sample.kind] if partner.group != sample.group
         ]
-        choice = candidates[rng.integers(len(candidates))] if candidates else None
+        choice = None
+        if candidates:
+            choice = candidates[rng.integers(len(candidates))]
         partners.append(choice)
     return partners
 
@@ -120,6 +122,6 @@ def _share_conditions(first: Sample, second: Sample) -> Sample | None:
         for role in conditions
     )
     are_shared = are_same and first.texts == second.texts
-    return (
-        replace(second, images={**second.images, **conditions}) if are_shared else None
-    )
+    if are_shared:
+        return replace(second, images={**second.images, **conditions})
+    return None

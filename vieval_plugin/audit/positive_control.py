@@ -132,9 +132,13 @@ def planned_control(prepared: PreparedJudge) -> str:
     contests = prepared.spec.rates == "contest"
     aspect = "" if contests else "O" if "O" in aspects else aspects[0]
     ways = len(spoilings(aspect, prepared))
-    calls = f", {prepared.calls} calls each" if prepared.asks_a_model else ""
+    calls = ""
+    if prepared.asks_a_model:
+        calls = f", {prepared.calls} calls each"
     has_maximum = ways > 1 and not contests
-    maximum = f" to {CONTROL_ITEMS * ways}" if has_maximum else ""
+    maximum = ""
+    if has_maximum:
+        maximum = f" to {CONTROL_ITEMS * ways}"
     return (
         f"positive control (only if the gate would pass): {CONTROL_ITEMS}{maximum} more "
         f"images{calls}"

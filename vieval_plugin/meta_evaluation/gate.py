@@ -54,6 +54,7 @@ _RETRYABLE = (*FAILED_CALLS, Status.MISSING)
 #: Ways to spoil images: each gets the image of another prompt, or each is degraded.
 Spoiling: TypeAlias = Literal["exchanged", "degraded"]
 _ROUNDING = 1e-9
+_ImagesByPrompt: TypeAlias = Mapping[str, Sequence[Observation]]
 
 
 @dataclass(frozen=True)
@@ -248,7 +249,7 @@ def known_digest(image: Image) -> str:
 
 def _image_evidence(
     ranking: Leaderboard,
-    images_by_prompt: Mapping[str, Mapping[str, Sequence[Observation]]],
+    images_by_prompt: Mapping[str, _ImagesByPrompt],
     corrected: SystemPair | None,
 ) -> GateEvidence:
     """The evidence of scores; a prompt of which the challenger has no verdict at all is one that
@@ -315,7 +316,7 @@ def _prompt_means(
 
 def _falls(
     reference: str,
-    challenger_images: Mapping[str, Sequence[Observation]],
+    challenger_images: _ImagesByPrompt,
     prompts: list[str],
     scored: Floats,
 ) -> tuple[PromptFall, ...]:
@@ -388,9 +389,7 @@ def _could_be_judged_again(images: Sequence[Observation], aspect: str) -> bool:
     return not _rated(images, aspect) or any(failed)
 
 
-def _unread(
-    images_by_prompt: Mapping[str, Sequence[Observation]], aspect: str
-) -> tuple[int, int]:
+def _unread(images_by_prompt: _ImagesByPrompt, aspect: str) -> tuple[int, int]:
     """Number of verdicts without a score whose reply could not be read, and of all."""
     images = [*chain(*images_by_prompt.values())]
     failures = [

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from vieval_plugin.text.errors import VievalError
 
 #: The aspect of a vote on a contest.
 VOTE = "vote"
+#: Ratings by annotator.
+_ByAnnotator: TypeAlias = Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class HumanRatings:
     `vieval label`, if it was given.
     """
 
-    scores: Mapping[SampleId, Mapping[str, Mapping[str, float]]]
+    scores: Mapping[SampleId, Mapping[str, _ByAnnotator]]
     votes: Mapping[SampleId, Mapping[str, str]]
     where: Mapping[SampleId, str]
     plan: LabelPlan | None = None
@@ -119,8 +122,8 @@ def drop_constant_annotators(ratings: HumanRatings) -> tuple[HumanRatings, list[
 
 
 def _drop_annotators(
-    aspects: Mapping[str, Mapping[str, float]], annotators: Collection[str]
-) -> dict[str, Mapping[str, float]]:
+    aspects: Mapping[str, _ByAnnotator], annotators: Collection[str]
+) -> dict[str, _ByAnnotator]:
     """Ratings of an image less those of some annotators, and less aspects that have no other."""
     return {
         aspect: {
@@ -216,7 +219,7 @@ def annotator_table(ratings: HumanRatings) -> Table:
 def _agreement(
     aspect: str,
     level: Level,
-    by_item: Sequence[Mapping[str, float]],
+    by_item: Sequence[_ByAnnotator],
     annotators: Sequence[str],
 ) -> tuple[str, ...]:
     table = np.array(
@@ -272,8 +275,8 @@ def _ratings_by_aspect(
 
 
 def _add_overall(
-    aspects: Mapping[str, Mapping[str, float]],
-) -> dict[str, Mapping[str, float]]:
+    aspects: Mapping[str, _ByAnnotator],
+) -> dict[str, _ByAnnotator]:
     """O follows from SC and PQ, rater by rater, for who did not rate it."""
     pq_by_annotator = aspects.get("PQ", {})
     derived = {}

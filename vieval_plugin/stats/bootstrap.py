@@ -7,14 +7,14 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.correlation import Ints as Ints
 
 RESAMPLES = 1000
 
-Ints: TypeAlias = NDArray[np.int64]
 Seed: TypeAlias = int | Sequence[int]
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -73,7 +73,7 @@ def interval(resamples: ArrayLike, level: float = 0.95) -> tuple[float, float]:
     """
     values = _defined(resamples)
     if len(values) == 0:
-        return float("nan"), float("nan")
+        return math.nan, math.nan
     end_shares = [(1 - level) / 2, (1 + level) / 2]
     low, high = np.quantile(values, end_shares)
     return float(low), float(high)
@@ -133,7 +133,7 @@ def bias_corrected_interval(
     """
     values = _defined(resamples)
     if len(values) == 0:
-        return float("nan"), float("nan")
+        return math.nan, math.nan
     lower = np.count_nonzero(values < value)
     lower_or_equal = np.count_nonzero(values <= value)
     share_below = (lower + lower_or_equal) / (2 * len(values))

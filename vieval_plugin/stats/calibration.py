@@ -284,4 +284,6 @@ def tied_share(scores: Sequence[float], prompts: Sequence[Hashable]) -> float:
     by_score = np.bincount(factorize(prompt_scores)[1])
     pairs = (by_prompt * (by_prompt - 1)).sum()
     ties = (by_score * (by_score - 1)).sum()
-    return float(ties / pairs) if pairs else math.nan
+    if pairs:
+        return float(ties / pairs)
+    return math.nan

@@ -249,7 +249,7 @@ def paired_permutation_p(
     no_swap = np.zeros((1, statistic.units), dtype=bool)
     observed = statistic.swapped(no_swap)[0]
     if np.isnan(observed):
-        return float("nan")
+        return math.nan
     threshold = abs(observed) - _ROUNDING * statistic.scale
     is_exact = _is_exact(statistic.units, permutations)
     blocks = (
@@ -266,7 +266,9 @@ def paired_permutation_p(
             return exceedances / (swaps + last_swap + 1)
         exceeding += len(exceeds)
         swaps += len(swap)
-    return exceeding / swaps if is_exact else (1 + exceeding) / (1 + permutations)
+    if is_exact:
+        return exceeding / swaps
+    return (1 + exceeding) / (1 + permutations)
 
 
 def _is_exact(units: int, permutations: int = PERMUTATIONS) -> bool:
@@ -389,7 +391,7 @@ class MeanDifference:
         """The two means; NaN without items."""
         is_defined = ~np.isnan(self._first)
         if not is_defined.any():
-            return float("nan"), float("nan")
+            return math.nan, math.nan
         first = float(self._first[is_defined].mean())
         second = float(self._second[is_defined].mean())
         return first, second

@@ -126,7 +126,9 @@ def mean(points: ArrayLike) -> float:
     """
     values = np.asarray(points, dtype=float)
     values = values[~np.isnan(values)]
-    return float(values.mean()) if len(values) else float("nan")
+    if len(values):
+        return float(values.mean())
+    return math.nan
 
 
 def share(
