@@ -155,34 +155,21 @@ def _effects(
     samples to which a change does not apply.
     """
     groups = [f"{sample.kind}/{sample.group}" for sample in judged]
-    aspects = (
-        prepared.spec.aspects if prepared.spec.rates == "sample" else (PREFERENCE,)
-    )
+    aspects = prepared.spec.aspects
+    if prepared.spec.rates != "sample":
+        aspects = (PREFERENCE,)
     statistics = options.statistics.options()
     scores = {aspect: np.array(aspect_scores(unchanged, aspect)) for aspect in aspects}
-    scored = {aspect: ~np.isnan(values) for aspect, values in scores.items()}
-    if not any(values.any() for values in scored.values()):
-        reason = next((verdict.reason for verdict in unchanged if verdict.reason), "")
-        raise VievalError(
-            f"{prepared.spec.name} scored none of the {len(judged)} samples: {reason[:300]}"
-        )
+    if all(np.isnan(values).all() for values in scores.values()):
+        raise _no_score_error(prepared, unchanged)
     effects = []
     if prepared.spec.rates == "contest":
-        orders = [
-            preferences_in_order(unchanged, order) for order in (FORWARD, REVERSE)
-        ]
-        effects.append(
-            effect(
-                ORDER,
-                PREFERENCE,
-                "same",
-                orders[1],
-                orders[0],
-                groups,
-                statistics,
-                seed,
-            )
+        forward = preferences_in_order(unchanged, FORWARD)
+        reverse = preferences_in_order(unchanged, REVERSE)
+        row = effect(
+            ORDER, PREFERENCE, "same", reverse, forward, groups, statistics, seed
         )
+        effects.append(row)
     for change, verdicts in verdicts_by_change:
         rows = [
             number for number, verdict in enumerate(verdicts) if verdict is not None
@@ -190,15 +177,12 @@ def _effects(
         after = [verdict for verdict in verdicts if verdict is not None]
         theirs = [groups[number] for number in rows]
         for aspect in aspects:
-            expected = change.expects(aspect)
-            unchanged_scores = scores[aspect][rows]
-            changed_scores = aspect_scores(after, aspect)
             row = effect(
                 change.name,
                 aspect,
-                expected,
-                unchanged_scores,
-                changed_scores,
+                change.expects(aspect),
+                scores[aspect][rows],
+                aspect_scores(after, aspect),
                 theirs,
                 statistics,
                 seed,
@@ -206,6 +190,16 @@ def _effects(
             effects.append(row)
     comparable = [row for row in effects if row.n or row.failed or row.change == ORDER]
     return tuple(adjusted(comparable))
+
+
+def _no_score_error(
+    prepared: PreparedJudge, unchanged: Sequence[Verdict]
+) -> VievalError:
+    reason = next((verdict.reason for verdict in unchanged if verdict.reason), "")
+    return VievalError(
+        f"{prepared.spec.name} scored none of the {len(unchanged)} samples: "
+        f"{reason[:300]}"
+    )
 
 
 def aspect_scores(verdicts: Sequence[Verdict], aspect: str) -> list[float]:

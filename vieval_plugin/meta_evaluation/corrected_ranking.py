@@ -284,15 +284,11 @@ def _ranked(
         both_decide = decides[first] and decides[second]
         return CommonSamplesStatistic(n, result=result, decides=both_decide)
 
-    systems = [
-        System(e.generator, e.rated_units, _undefined(e), value=e.corrected.mean.value)
-        for e in estimates
-    ]
     compared = ComparedStatistic(
         ALL,
         aspect,
         CORRECTED.name,
-        tuple(systems),
+        tuple(map(_system, estimates)),
         pair,
         _unit(scored),
         "generators",
@@ -306,10 +302,18 @@ def _ranked(
     ranking = leaderboard(statistic, findings, run.benchmark, [run], options)
     index_of = compared.index_by_label
     by_ratings = {}
-    for p in ranking.comparison.all_pairs:
-        *_, ratings_difference = paired(index_of[p.first], index_of[p.second])
-        by_ratings[p.first, p.second] = ratings_difference
+    for tested in ranking.comparison.all_pairs:
+        *_, difference = paired(index_of[tested.first], index_of[tested.second])
+        by_ratings[tested.first, tested.second] = difference
     return CorrectedRanking(ranking, ordered, by_ratings, selected, look)
+
+
+def _system(estimate: GeneratorEstimates) -> System:
+    mean = estimate.corrected.mean
+    undefined = mean.reason
+    if not estimate.rated:
+        undefined = "its images have no ratings"
+    return System(estimate.generator, estimate.rated_units, undefined, value=mean.value)
 
 
 def _unit(scored: Sequence[Sequence[Observation]]) -> str:
@@ -432,13 +436,6 @@ def _ordered(
         return -value_of.get(estimate.generator, -math.inf), -estimate.raw.value
 
     return tuple(sorted(estimates, key=sort_key))
-
-
-def _undefined(estimate: GeneratorEstimates) -> str:
-    """The reason why a generator has no corrected mean; empty where it has."""
-    if estimate.rated:
-        return estimate.corrected.mean.reason
-    return "its images have no ratings"
 
 
 def _paired(

@@ -264,9 +264,7 @@ def _image_evidence(
     mine = [challenger_images.get(prompt, ()) for prompt in prompts]
     theirs = [reference_images[prompt] for prompt in prompts]
     sides = [[_scores(images, aspect) for images in side] for side in (mine, theirs)]
-    lowest = 0.0
-    if any((scores < 0).any() for scores in chain(*sides)):
-        lowest = -1.0
+    lowest = _lowest(sides)
     fall = 1 - lowest
     means, scored = _prompt_means(sides, lowest, score_images)
     usable = np.asarray(~np.isnan(scored).any(axis=0))
@@ -295,6 +293,13 @@ def _image_evidence(
         _signs(differences),
         _falls(reference, challenger_images, prompts, scored),
     )
+
+
+def _lowest(sides: Sequence[Sequence[Floats]]) -> float:
+    """The lowest of the scale: 0, or -1 for a metric with any score below 0."""
+    if any((scores < 0).any() for scores in chain(*sides)):
+        return -1.0
+    return 0.0
 
 
 def _mean_of_prompts(

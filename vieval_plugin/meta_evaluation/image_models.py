@@ -548,16 +548,6 @@ def _human_numbers(
                 model: columns.ratings
                 for model, columns in rating_columns(observed, aspect).items()
             }
-            all_ratings = np.concatenate(list(by_model.values()), axis=1)
-            alpha = krippendorff_alpha(all_ratings)
-            yield Number(
-                HUMAN,
-                Estimate(alpha, reasons=("all ratings are equal",)),
-                part,
-                aspect,
-                "krippendorff",
-                "ceiling",
-            )
             yield from _rater_numbers(by_model, part, aspect)
     for aspect, part_pairs in by_aspect.items():
         corrected, paper = agreement_over_parts(part_pairs)
@@ -568,6 +558,16 @@ def _human_numbers(
 def _rater_numbers(
     by_model: dict[str, Floats], part: str, aspect: str
 ) -> Iterator[Number]:
+    all_ratings = np.concatenate(list(by_model.values()), axis=1)
+    alpha = krippendorff_alpha(all_ratings)
+    yield Number(
+        HUMAN,
+        Estimate(alpha, reasons=("all ratings are equal",)),
+        part,
+        aspect,
+        "krippendorff",
+        "ceiling",
+    )
     for model, values in by_model.items():
         for coefficient in get_args(Coefficient):
             correlations = leave_one_out(values, coefficient)

@@ -86,10 +86,8 @@ def leaderboard(
     if not statistic.judge:
         same_answers = _same_answers(records, statistic.aspect)
     positions = {}
-    is_comparable = statistic.is_headline and len(numbers) > 1
-    has_values = any(number.estimate.defined for number in numbers)
     has_failures = any(cost.failed for cost in costs.values())
-    if is_comparable and has_values and has_failures:
+    if has_failures and _is_comparable(statistic, numbers):
         positions = _positions(statistic, compared, options)
     below_constant = _below_constant(statistic, compared, benchmark, options, numbers)
     return Leaderboard(
@@ -105,6 +103,12 @@ def leaderboard(
         positions=positions,
         not_above_constant=frozenset(below_constant),
     )
+
+
+def _is_comparable(statistic: RankedStatistic, numbers: Sequence[Number]) -> bool:
+    if not statistic.is_headline or len(numbers) < 2:
+        return False
+    return any(number.estimate.defined for number in numbers)
 
 
 def _same_answers(

@@ -283,77 +283,96 @@ def _total_statistics(
     """Accuracy over all parts and on each, of the judges' votes or of their scores of O, or else
     SC, and its tests.
     """
-    judges = [*chain(*(part_votes.judges for part_votes in judged))]
-    subjects = default_subjects(judges)
-    judges = [judge for judge in judges if subjects[judge.label] == judge.subject]
-    items = _items(judges, ties)
-    constants = _items(chain(*(votes.constants for votes in judged)), ties)
+    all_judges = [judge for part_votes in judged for judge in part_votes.judges]
+    subjects = default_subjects(all_judges)
+    judges = [judge for judge in all_judges if subjects[judge.label] == judge.subject]
+    constants = [constant for part_votes in judged for constant in part_votes.constants]
+    judge_items = _items(judges, ties)
+    constant_items = _items(constants, ties)
     numbers = list[Number]()
-    statistics = []
-
-    def number(
-        label: str, points: Points, slice_key: tuple[str, str], role: Role = "judge"
-    ) -> Number:
-        return Number(
-            label,
-            bootstrap.share(*points),
-            ALL,
-            VOTES,
-            f"accuracy_{ties}",
-            role,
-            None,
-            *slice_key,
-        )
-
-    for slice_key in _places(items):
-        judge_items, constant_items = (
-            _restricted(all_items, *slice_key) for all_items in (items, constants)
-        )
-        numbers += [
-            number(label, _points(label_items), slice_key)
-            for label, label_items in judge_items.items()
-        ]
-        breakdown, part = slice_key
+    statistics = list[RankedStatistic]()
+    for breakdown, value in _places(judge_items):
+        number = partial(_total_number, bootstrap, ties, breakdown, value)
+        restricted = _restricted(judge_items, breakdown, value)
+        for label, label_items in restricted.items():
+            numbers.append(number(label, _points(label_items), "judge"))
         if breakdown == "category":
             continue
-        slice_parts = [votes for votes in judged if part in ("", votes.part)]
-        ceiling = _human_ceiling(slice_parts, ties)
-        references = []
-        if len(ceiling.values):
-            references.append(number(_CEILING_LABEL, ceiling, slice_key, "ceiling"))
-        baselines = [
-            number(label, _points(label_items), slice_key, "baseline")
-            for label, label_items in constant_items.items()
-        ]
-        baselines.sort(key=lambda baseline: -baseline.estimate.value)
-        references += baselines[:1]
-        slice_judges = [judge for judge in judges if part in ("", judge.part)]
+        parts = [part_votes for part_votes in judged if value in ("", part_votes.part)]
+        restricted_constants = _restricted(constant_items, breakdown, value)
         compared = partial(
             _compared,
-            part or ALL,
+            value or ALL,
             VOTES,
             ties,
-            judge_items,
-            constant_items,
-            slice_judges,
+            restricted,
+            restricted_constants,
+            [judge for judge in judges if value in ("", judge.part)],
         )
-        statistic = _statistic(ALL, VOTES, ties, compared)
         statistic = replace(
-            statistic,
+            _statistic(ALL, VOTES, ties, compared),
             breakdown=breakdown,
-            value=part,
-            references=tuple(references),
+            value=value,
+            references=_references(number, parts, ties, restricted_constants),
             choice={"ties": ties},
         )
         statistics.append(statistic)
+    return numbers, _with_parts(statistics)
+
+
+def _total_number(
+    bootstrap: Bootstrap,
+    ties: VoteScheme,
+    breakdown: str,
+    value: str,
+    label: str,
+    points: Points,
+    role: Role,
+) -> Number:
+    return Number(
+        label,
+        bootstrap.share(*points),
+        ALL,
+        VOTES,
+        f"accuracy_{ties}",
+        role,
+        breakdown=breakdown,
+        value=value,
+    )
+
+
+def _references(
+    number: Callable[[str, Points, Role], Number],
+    judged: Sequence[JudgedPart],
+    ties: VoteScheme,
+    constants: _ItemsByLabel,
+) -> tuple[Number, ...]:
+    """References for judges: annotators against each other, and the best constant answer."""
+    references = []
+    ceiling = _human_ceiling(judged, ties)
+    if len(ceiling.values):
+        references.append(number(_CEILING_LABEL, ceiling, "ceiling"))
+    baselines = [
+        number(label, _points(label_items), "baseline")
+        for label, label_items in constants.items()
+    ]
+    baselines.sort(key=lambda baseline: -baseline.estimate.value)
+    return (*references, *baselines[:1])
+
+
+def _with_parts(statistics: Sequence[RankedStatistic]) -> list[RankedStatistic]:
+    """Statistics of which that over all parts knows those of each part."""
     by_part = {statistic.value: statistic for statistic in statistics}
 
-    def part_votes(part: str, options: StatisticsOptions) -> ComparedStatistic:
+    def statistic_in_part(part: str, options: StatisticsOptions) -> ComparedStatistic:
         return by_part.get(part, by_part[""]).compared(options)
 
-    return numbers, [
-        s if s.value else replace(s, statistic_in_part=part_votes) for s in statistics
-    ]
+    with_parts = []
+    for statistic in statistics:
+        if not statistic.value:
+            statistic = replace(statistic, statistic_in_part=statistic_in_part)
+        with_parts.append(statistic)
+    return with_parts
 
 
 def _items(entrants: Iterable[Entrant], ties: VoteScheme) -> _ItemsByLabel:

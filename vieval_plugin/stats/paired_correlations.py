@@ -86,20 +86,13 @@ class CorrelationDifference:
             groups = range(rows)
         if parts is None:
             parts = ["one part"] * models
+        _require_lengths(groups, rows, parts, models)
         _, group_index = factorize(groups)
-        part_names, part = factorize(parts)
-        if len(group_index) != rows or len(part) != models:
-            raise ValueError(
-                f"`groups` must have {rows} entries (one for each row) "
-                f"and `parts` {models} (one for each image model), "
-                f"got {len(group_index)} and {len(part)}"
-            )
+        _, part = factorize(parts)
         self._coefficient: Coefficient = coefficient
         self._scores = (first_scores, second_scores, human_ratings)
         self._group_index = group_index
-        self._parts = [
-            np.flatnonzero(part == number) for number in range(len(part_names))
-        ]
+        self._parts = [np.flatnonzero(part == number) for number in np.unique(part)]
         is_rated = ~np.isnan(human_ratings)
         self.strata = _strata(is_rated, group_index, part)
         self.units = len(self.strata)
@@ -291,6 +284,17 @@ def _same_tables(
     require_same_items(first_scores, second_scores)
     require_same_items(first_scores, ratings)
     return first_scores, second_scores, ratings
+
+
+def _require_lengths(
+    groups: Sequence[Hashable], rows: int, parts: Sequence[Hashable], models: int
+) -> None:
+    if len(groups) != rows or len(parts) != models:
+        raise ValueError(
+            f"`groups` must have {rows} entries (one for each row) "
+            f"and `parts` {models} (one for each image model), "
+            f"got {len(groups)} and {len(parts)}"
+        )
 
 
 def _moments(scores: Floats, ratings: Floats) -> Floats:

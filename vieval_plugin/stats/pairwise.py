@@ -225,8 +225,7 @@ def _best_gain(cells: _Cells) -> tuple[int, float, int]:
             best = highest_gain
             best_key = keys[[totals.argmax()]]
             epsilon = float(best_key.view(np.float64)[0])
-    ordered_alike = int((tied - net).sum())
-    return best, epsilon, ordered_alike
+    return best, epsilon, int((tied - net).sum())
 
 
 class _Bins(NamedTuple):

@@ -101,13 +101,7 @@ def prediction_powered_mean(
     names, members = factorize(groups)
     _, stratum_codes = factorize(strata)
     stratum = _joined(stratum_codes, members, ~np.isnan(all_ratings))
-    parts = []
-    for number in np.unique(stratum):
-        inside = stratum == number
-        part = _Stratum.from_items(
-            all_ratings[inside], all_scores[inside], members[inside]
-        )
-        parts.append(part)
+    parts = _strata(all_ratings, all_scores, members, stratum)
     if not parts or any(part.rated_groups < 2 for part in parts):
         undefined = Estimate(math.nan, reasons=("fewer than two rated prompts",))
         return PredictionPoweredMean(undefined, math.nan)
@@ -117,12 +111,7 @@ def prediction_powered_mean(
     mean = math.fsum(
         share * part.mean(weight) for share, part in zip(shares, parts, strict=True)
     )
-    deviations = np.zeros(len(names))
-    for share, part in zip(shares, parts, strict=True):
-        # deviations from the mean of a few groups are too small
-        correction = part.rated_groups / (part.rated_groups - 1)
-        scale = share * math.sqrt(correction)
-        deviations += scale * part.deviations(weight, len(names))
+    deviations = _group_deviations(parts, shares, weight, len(names))
     published = deviations
     # the authors' interval of one stratum is without that correction
     if len(parts) == 1:
@@ -132,6 +121,30 @@ def prediction_powered_mean(
     deviation_by_group = dict(zip(names, deviations.tolist(), strict=True))
     degrees = sum(part.rated_groups for part in parts) - len(parts)
     return PredictionPoweredMean(estimate, weight, deviation_by_group, degrees)
+
+
+def _strata(
+    ratings: Floats, scores: Floats, members: Ints, stratum: Ints
+) -> list[_Stratum]:
+    parts = []
+    for number in np.unique(stratum):
+        inside = stratum == number
+        part = _Stratum.from_items(ratings[inside], scores[inside], members[inside])
+        parts.append(part)
+    return parts
+
+
+def _group_deviations(
+    parts: Sequence[_Stratum], shares: Floats, weight: float, groups: int
+) -> Floats:
+    """Contribution of each group to the error of the mean over strata."""
+    deviations = np.zeros(groups)
+    for share, part in zip(shares, parts, strict=True):
+        # deviations from the mean of a few groups are too small
+        correction = part.rated_groups / (part.rated_groups - 1)
+        scale = share * math.sqrt(correction)
+        deviations += scale * part.deviations(weight, groups)
+    return deviations
 
 
 def _best_weight(parts: Sequence[_Stratum], shares: Floats) -> float:

@@ -95,13 +95,7 @@ def text_table(
     window_width = shutil.get_terminal_size((MOST_COLUMNS, 24)).columns
     room = max(_FEWEST_COLUMNS, min(MOST_COLUMNS, window_width))
     informative = [column for column in columns if not column.is_empty]
-    differing = [
-        column
-        for column in informative
-        if not column.is_uniform or column.name in fixed_columns
-    ]
-    if len(differing) < 2:
-        differing = informative or columns[:1]
+    differing = _differing(informative, fixed_columns) or columns[:1]
     shared = [
         equation(column.name, column.cells[0])
         for column in informative
@@ -122,6 +116,18 @@ def text_table(
             line += f"; {elsewhere}"
         lines += _wrapped(line, room)
     return lines
+
+
+def _differing(columns: list[_Column], fixed_columns: Collection[str]) -> list[_Column]:
+    """Columns that are not the same in all rows, or all columns where one would be left."""
+    differing = [
+        column
+        for column in columns
+        if not column.is_uniform or column.name in fixed_columns
+    ]
+    if len(differing) < 2:
+        return columns
+    return differing
 
 
 def _fitting(columns: list[_Column], room: int) -> list[_Column]:
