@@ -130,14 +130,20 @@ def _correlation(coefficient: Coefficient, rows: LabelRows) -> Computed:
     return computed_correlation(rows.scores, rows.ratings, rows.clusters, coefficient)
 
 
-def _rated_items(rows: LabelRows) -> dict[str, JudgedItem]:
-    scores = rows.scores.tolist()
+def _items(rows: LabelRows, values: Floats) -> dict[str, JudgedItem]:
+    """Samples by name, each with a value and its mean rating."""
     ratings = rows.ratings.tolist()
     items = {}
-    for observation, score, rating in zip(rows.scored, scores, ratings, strict=True):
+    for observation, value, rating in zip(
+        rows.scored, values.tolist(), ratings, strict=True
+    ):
         name = f"{observation.uid}/{observation.image_model}"
-        items[name] = JudgedItem(observation.group, score, rating)
+        items[name] = JudgedItem(observation.group, value, rating)
     return items
+
+
+def _rated_items(rows: LabelRows) -> dict[str, JudgedItem]:
+    return _items(rows, rows.scores)
 
 
 def _pairwise(rows: LabelRows) -> Computed:
@@ -194,12 +200,7 @@ def _agreement(rows: LabelRows) -> Computed:
 
 
 def _agreement_items(rows: LabelRows) -> dict[str, JudgedItem]:
-    points = _agreement_points(rows).tolist()
-    items = {}
-    for observation, point in zip(rows.scored, points, strict=True):
-        name = f"{observation.uid}/{observation.image_model}"
-        items[name] = JudgedItem(observation.group, point)
-    return items
+    return _items(rows, _agreement_points(rows))
 
 
 def _agreement_references(rows: LabelRows) -> dict[Role, Estimate]:

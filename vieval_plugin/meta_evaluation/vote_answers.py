@@ -7,6 +7,7 @@ same way. A judge gives votes in one order or two, preferences, or scores.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -125,28 +126,24 @@ class Pairs:
             [scores.get(aspect, np.nan) for scores in contest.scores]
             for contest in self.contests
         ]
-        table = [
-            [
-                scored[number][index] if index < len(scored[number]) else np.nan
-                for index in candidate_indices
-            ]
-            for number, candidate_indices in zip(
-                self.contest, self.indices, strict=True
-            )
-        ]
-        first, second = np.array(table, dtype=float).reshape(-1, 2).T
-        return first, second
+        table = []
+        for number, (first, second) in zip(self.contest, self.indices, strict=True):
+            scores_by_index = dict(enumerate(scored[number]))
+            first_score = scores_by_index.get(first, np.nan)
+            second_score = scores_by_index.get(second, np.nan)
+            table.append((first_score, second_score))
+        first_scores, second_scores = np.array(table, dtype=float).reshape(-1, 2).T
+        return first_scores, second_scores
 
     def preferences(self, orders: Sequence[str]) -> Floats:
         """The judge's preference for the first of each pair, the mean over orders; NaN where it
         lacks one of them.
         """
-        means = [
-            float(np.mean([contest.preferences.get(order, np.nan) for order in orders]))
-            if orders
-            else np.nan
-            for contest in self.contests
-        ]
+        means = [math.nan] * len(self.contests)
+        if orders:
+            for number, contest in enumerate(self.contests):
+                values = [contest.preferences.get(order, math.nan) for order in orders]
+                means[number] = float(np.mean(values))
         # of more than two candidates one number says nothing
         contest_means = np.array(means, dtype=float)
         pair_means = np.where(self.contest_sizes == 2, contest_means, np.nan)
@@ -250,14 +247,15 @@ def _codes(vote: str, candidates: int) -> list[int]:
     ranked = contests.ranks(vote, candidates)
     if not ranked:
         return [votes.NONE] * (candidates * (candidates - 1) // 2)
-    return [
-        votes.TIE
-        if rank == other_rank
-        else votes.FIRST
-        if rank < other_rank
-        else votes.SECOND
-        for rank, other_rank in combinations(ranked, 2)
-    ]
+    codes = []
+    for rank, other_rank in combinations(ranked, 2):
+        if rank == other_rank:
+            codes.append(votes.TIE)
+        elif rank < other_rank:
+            codes.append(votes.FIRST)
+        else:
+            codes.append(votes.SECOND)
+    return codes
 
 
 #: The subject of a judge that votes itself, in the place of an aspect.

@@ -190,11 +190,7 @@ def sign_flip_interval(
     total = items.sum()
     if not total:
         return math.nan, math.nan
-    blocks = (
-        _every_swap(units)
-        if _is_exact(units)
-        else _random_swaps(units, _SWAPS_OF_INTERVAL, seed)
-    )
+    blocks = _swaps(units, _is_exact(units), _SWAPS_OF_INTERVAL, seed)
     columns = np.array([sums, items])
     half, count = np.concatenate(
         [np.einsum("su,ku->ks", swap.astype(float), columns) for swap in blocks], axis=1
@@ -207,8 +203,10 @@ def sign_flip_interval(
     rank = math.floor(SIGNIFICANCE_LEVEL * len(count))
     lower_ends = (halves / counts - slack).min(axis=0)
     upper_ends = (halves / counts + slack).max(axis=0)
-    low = np.sort(np.nan_to_num(lower_ends, nan=-np.inf))[rank]
-    high = np.sort(np.nan_to_num(upper_ends, nan=np.inf))[-1 - rank]
+    sorted_lower_ends = np.sort(np.nan_to_num(lower_ends, nan=-np.inf))
+    sorted_upper_ends = np.sort(np.nan_to_num(upper_ends, nan=np.inf))
+    low = sorted_lower_ends[rank]
+    high = sorted_upper_ends[-1 - rank]
     if np.isfinite([low, high]).all():
         return (float(low), float(high))
     return (math.nan, math.nan)
@@ -252,11 +250,7 @@ def paired_permutation_p(
         return math.nan
     threshold = abs(observed) - _ROUNDING * statistic.scale
     is_exact = _is_exact(statistic.units, permutations)
-    blocks = (
-        _every_swap(statistic.units)
-        if is_exact
-        else _random_swaps(statistic.units, permutations, seed)
-    )
+    blocks = _swaps(statistic.units, is_exact, permutations, seed)
     exceeding = 0
     swaps = 0
     for swap in blocks:
@@ -273,6 +267,15 @@ def paired_permutation_p(
 
 def _is_exact(units: int, permutations: int = PERMUTATIONS) -> bool:
     return (1 << min(units, 64)) <= permutations
+
+
+def _swaps(
+    units: int, is_exact: bool, permutations: int, seed: Seed
+) -> Iterator[Bools]:
+    """Blocks of swaps: of an exact test all, else as many as `permutations` at random."""
+    if is_exact:
+        return _every_swap(units)
+    return _random_swaps(units, permutations, seed)
 
 
 def _every_swap(units: int) -> Iterator[Bools]:

@@ -109,13 +109,18 @@ def text_table(
     texts_of_columns = [(column.name, *column.cells) for column in fitting]
     for row in zip(*texts_of_columns, strict=True):
         lines += _row_lines(row, fitting, widths)
-    left_out = [column.name for column in differing[len(fitting) :]]
+    left_out = differing[len(fitting) :]
     if left_out:
-        line = f"omitted to fit {room} columns: {', '.join(left_out)}"
-        if elsewhere:
-            line += f"; {elsewhere}"
-        lines += _wrapped(line, room)
+        lines += _wrapped(_omission(left_out, elsewhere, room), room)
     return lines
+
+
+def _omission(columns: Sequence[_Column], elsewhere: str, room: int) -> str:
+    names = ", ".join(column.name for column in columns)
+    line = f"omitted to fit {room} columns: {names}"
+    if elsewhere:
+        line += f"; {elsewhere}"
+    return line
 
 
 def _differing(columns: list[_Column], fixed_columns: Collection[str]) -> list[_Column]:
