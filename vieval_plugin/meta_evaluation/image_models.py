@@ -287,8 +287,8 @@ class ByImageModel(Report):
         for run in judges:
             records = {}
             for part in parts:
-                samples = run.records[part]
-                records[part] = [rows for rows in samples if rows[0].id in common]
+                part_samples = run.records[part]
+                records[part] = [rows for rows in part_samples if rows[0].id in common]
             restricted.append(replace(run, aspects=(SC,), records=records))
         numbers = list(_human_numbers(benchmark, parts, restricted[:1], options))
         for run in restricted:

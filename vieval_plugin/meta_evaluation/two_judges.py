@@ -118,7 +118,7 @@ def _contest_answers(
 def _image_answers(
     samples: list[Observation], aspect: str, part: str, uid: str
 ) -> _PairAnswers:
-    answers = {}
+    answers: _PairAnswers = {}
     ordered = sorted(
         samples, key=lambda observation: (observation.image_model, observation.draw)
     )

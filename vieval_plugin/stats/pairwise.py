@@ -237,7 +237,7 @@ class _Bins(NamedTuple):
 
     def indices(self, keys: Ints) -> Ints:
         """The bin of each key."""
-        return (keys - self.lowest) >> self.width
+        return np.asarray((keys - self.lowest) >> self.width, dtype=np.int64)
 
     def start(self, index: int) -> int:
         """The first key of a bin."""
