@@ -161,7 +161,7 @@ def _effects(
     statistics = options.statistics.options()
     scores = {aspect: np.array(aspect_scores(unchanged, aspect)) for aspect in aspects}
     if all(np.isnan(values).all() for values in scores.values()):
-        raise _no_score_error(prepared, unchanged)
+        raise _unscored_error(prepared, unchanged)
     effects = []
     if prepared.spec.rates == "contest":
         forward = preferences_in_order(unchanged, FORWARD)
@@ -192,7 +192,7 @@ def _effects(
     return tuple(adjusted(comparable))
 
 
-def _no_score_error(
+def _unscored_error(
     prepared: PreparedJudge, unchanged: Sequence[Verdict]
 ) -> VievalError:
     reason = next((verdict.reason for verdict in unchanged if verdict.reason), "")

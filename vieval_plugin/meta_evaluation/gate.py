@@ -314,9 +314,11 @@ def _prompt_means(
     """The scores of prompts with failures as the lowest score, and those of the images with a
     score alone, NaN where none has.
     """
-    filled = [[np.nan_to_num(scores, nan=lowest) for scores in side] for side in sides]
+    penalised = [
+        [np.nan_to_num(scores, nan=lowest) for scores in side] for side in sides
+    ]
     known = [[scores[~np.isnan(scores)] for scores in side] for side in sides]
-    return _prompt_scores(filled, score_images), _prompt_scores(known, score_images)
+    return _prompt_scores(penalised, score_images), _prompt_scores(known, score_images)
 
 
 def _falls(
@@ -352,9 +354,9 @@ def _more_failures(sides: Sequence[Sequence[Floats]]) -> tuple[int, int]:
     more = 0
     fewer = 0
     for mine, theirs in zip(*sides, strict=True):
-        counted = min(len(mine), len(theirs))
-        my_failures = np.isnan(mine[:counted]).sum()
-        their_failures = np.isnan(theirs[:counted]).sum()
+        image_count = min(len(mine), len(theirs))
+        my_failures = np.isnan(mine[:image_count]).sum()
+        their_failures = np.isnan(theirs[:image_count]).sum()
         more += int(my_failures > their_failures)
         fewer += int(my_failures < their_failures)
     return more, fewer
@@ -526,12 +528,12 @@ def fillers(records: Sequence[Record]) -> list[Record]:
     """
     reasonings = [_zero_reasonings(record.verdict) for record in records]
     counts = Counter(chain.from_iterable(reasonings))
-    filled = []
+    penalised = []
     for record, record_reasonings in zip(records, reasonings, strict=True):
         repeats = any(counts[reasoning] > 1 for reasoning in record_reasonings)
         if repeats or ECHO in record.verdict.findings:
-            filled.append(record)
-    return filled
+            penalised.append(record)
+    return penalised
 
 
 def _zero_reasonings(verdict: Verdict) -> set[str]:

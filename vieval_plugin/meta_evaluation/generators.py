@@ -315,10 +315,10 @@ def _penalised(
     if all(aspect in image.scores for image in own_images):
         return CommonSamplesStatistic(0)
     # both together, as the lowest of the scale depends on both
-    filled = apply_failure_policy(
+    imputed = apply_failure_policy(
         [*own_images, *rival_images], (aspect,), StatisticsOptions("worst")
     )
-    penalised = score_prompts(filled[: len(own_images)], aspect, score_images)
+    penalised = score_prompts(imputed[: len(own_images)], aspect, score_images)
     scores = score_prompts(rival_images, aspect, score_images)
     prompts = sorted(penalised.keys() & scores.keys())
     clusters = clusters_of(rival_images)

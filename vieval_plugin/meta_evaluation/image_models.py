@@ -415,8 +415,8 @@ def rated_items(
     if not run.against_all:
         rated = ()
     for part, samples in _observed_parts(run, parts_of(parts, [run])):
-        filled, aspects = filled_observations(samples, run.aspects, rated, options)
-        for observation in filled:
+        imputed, aspects = filled_observations(samples, run.aspects, rated, options)
+        for observation in imputed:
             is_complete = set(aspects) <= observation.scores.keys()
             cell = (observation.uid, observation.image_model)
             name = f"{part}/{observation.image_model}/{observation.uid}"

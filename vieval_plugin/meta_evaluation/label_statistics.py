@@ -71,8 +71,10 @@ class LabelRows:
         >>> rows.scores.tolist(), rows.ratings.tolist()
         ([0.25], [0.0])
         """
-        filled = apply_failure_policy(observations, (judged,), options)
-        scored = [observation for observation in filled if judged in observation.scores]
+        imputed = apply_failure_policy(observations, (judged,), options)
+        scored = [
+            observation for observation in imputed if judged in observation.scores
+        ]
         scored.sort(key=lambda observation: (observation.uid, observation.image_model))
         return cls(tuple(scored), rated, judged)
 

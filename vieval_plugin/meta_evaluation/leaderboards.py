@@ -214,8 +214,8 @@ def _breakdowns(
         if number.breakdown and number.part == statistic.part:
             by_value = breakdowns.setdefault(number.breakdown, {})
             by_value.setdefault(number.value, {})[number.system] = number.estimate
-        is_of_a_part = statistic.part == ALL != number.part
-        if is_of_a_part and statistic.parts and not number.breakdown:
+        is_part = statistic.part == ALL != number.part
+        if is_part and statistic.parts and not number.breakdown:
             by_value = breakdowns.setdefault(statistic.parts, {})
             by_value.setdefault(number.part, {})[number.system] = number.estimate
     return breakdowns

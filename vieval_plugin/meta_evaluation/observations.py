@@ -187,10 +187,10 @@ def apply_contest_policy(
     """
     if options.policy != "as_recorded":
         return tuple(observations)
-    return tuple(map(_with_recorded_scores, observations))
+    return tuple(map(_use_recorded_scores, observations))
 
 
-def _with_recorded_scores(observation: Observation) -> Observation:
+def _use_recorded_scores(observation: Observation) -> Observation:
     contest = observation.contest
     if contest is None or not contest.recorded:
         return observation
@@ -308,12 +308,12 @@ def apply_failure_policy(
         for score in observation.scores.values()
     ):
         lowest = -1.0
-    filled = []
+    imputed = []
     for observation in observations:
         if not observation.status.usable and observation.status not in unfilled:
             observation = _fill_failures(observation, aspects, options, lowest)
-        filled.append(observation)
-    return filled
+        imputed.append(observation)
+    return imputed
 
 
 def _fill_failures(

@@ -317,7 +317,7 @@ def _total_statistics(
             choice={"ties": ties},
         )
         statistics.append(statistic)
-    return numbers, _with_parts(statistics)
+    return numbers, _add_part_statistics(statistics)
 
 
 def _total_number(
@@ -360,7 +360,9 @@ def _references(
     return (*references, *baselines[:1])
 
 
-def _with_parts(statistics: Sequence[RankedStatistic]) -> list[RankedStatistic]:
+def _add_part_statistics(
+    statistics: Sequence[RankedStatistic],
+) -> list[RankedStatistic]:
     """Statistics of which that over all parts knows those of each part."""
     by_part = {statistic.value: statistic for statistic in statistics}
 

@@ -346,8 +346,8 @@ def _standardised(scores: Floats, coefficient: str) -> Floats:
             _, value_indices, ties = np.unique(
                 values, return_inverse=True, return_counts=True
             )
-            rank_of_value = ties.cumsum() - (ties - 1) / 2
-            ranks = rank_of_value[value_indices]
+            value_ranks = ties.cumsum() - (ties - 1) / 2
+            ranks = value_ranks[value_indices]
             # one factor for all judges, so that ranks are what is swapped
             centred_ranks = ranks - (len(values) + 1) / 2
             standardised[is_scored, column] = centred_ranks / len(values)

@@ -274,9 +274,9 @@ def _key_totals(
     all_gains = np.concatenate(open_gains)
     gains = np.bincount(number, all_gains).astype(np.int64)
     bin_of_key = bins.indices(keys)
-    first_of_bin = np.searchsorted(bin_of_key, bin_of_key)
+    bin_starts = np.searchsorted(bin_of_key, bin_of_key)
     totals = np.cumsum(gains)
-    before_bin = (totals - gains)[first_of_bin]
+    before_bin = (totals - gains)[bin_starts]
     # what lies before the bin of a key is known, closed bins included
     totals += at_start[bin_of_key] - before_bin
     return keys, totals

@@ -218,13 +218,13 @@ def _for_terminal(text: str, bold: bool) -> str:
     if "  " in text.strip():  # a row of a table
         return text
     window = shutil.get_terminal_size((MOST_COLUMNS, 24))
-    filled = textwrap.fill(
+    paragraph = textwrap.fill(
         unbroken(text),
         min(window.columns, MOST_COLUMNS),
         break_long_words=False,
         break_on_hyphens=False,
     )
-    wrapped = filled.replace("\N{NO-BREAK SPACE}", " ")
+    wrapped = paragraph.replace("\N{NO-BREAK SPACE}", " ")
     code = 0
     if bold:
         code = 1

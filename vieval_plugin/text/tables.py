@@ -106,8 +106,8 @@ def text_table(
         lines = _wrapped(f"in all rows: {', '.join(shared)}", room)
     fitting = _fitting(differing, room)
     widths = _widths(fitting, room - _gaps_width(fitting))
-    texts_of_columns = [(column.name, *column.cells) for column in fitting]
-    for row in zip(*texts_of_columns, strict=True):
+    column_texts = [(column.name, *column.cells) for column in fitting]
+    for row in zip(*column_texts, strict=True):
         lines += _row_lines(row, fitting, widths)
     left_out = differing[len(fitting) :]
     if left_out:
