@@ -528,12 +528,12 @@ def fillers(records: Sequence[Record]) -> list[Record]:
     """
     reasonings = [_zero_reasonings(record.verdict) for record in records]
     counts = Counter(chain.from_iterable(reasonings))
-    penalised = []
+    filler_records = []
     for record, record_reasonings in zip(records, reasonings, strict=True):
         repeats = any(counts[reasoning] > 1 for reasoning in record_reasonings)
         if repeats or ECHO in record.verdict.findings:
-            penalised.append(record)
-    return penalised
+            filler_records.append(record)
+    return filler_records
 
 
 def _zero_reasonings(verdict: Verdict) -> set[str]:

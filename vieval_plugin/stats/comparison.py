@@ -201,12 +201,11 @@ def sign_flip_interval(
     counts[counts < _ROUNDING * total] = np.nan
     slack = _ROUNDING * scale * total / 2 / counts
     rank = math.floor(SIGNIFICANCE_LEVEL * len(count))
-    lower_ends = (halves / counts - slack).min(axis=0)
-    upper_ends = (halves / counts + slack).max(axis=0)
-    sorted_lower_ends = np.sort(np.nan_to_num(lower_ends, nan=-np.inf))
-    sorted_upper_ends = np.sort(np.nan_to_num(upper_ends, nan=np.inf))
-    low = sorted_lower_ends[rank]
-    high = sorted_upper_ends[-1 - rank]
+    half_means = halves / counts
+    lower_ends = (half_means - slack).min(axis=0)
+    upper_ends = (half_means + slack).max(axis=0)
+    low = np.sort(np.nan_to_num(lower_ends, nan=-np.inf))[rank]
+    high = np.sort(np.nan_to_num(upper_ends, nan=np.inf))[-1 - rank]
     if np.isfinite([low, high]).all():
         return (float(low), float(high))
     return (math.nan, math.nan)
