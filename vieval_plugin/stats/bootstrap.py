@@ -20,6 +20,11 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
+def seed_tuple(seed: Seed) -> tuple[int, ...]:
+    """A seed as a tuple, which can be a key and go before further numbers."""
+    return (seed,) if isinstance(seed, int) else tuple(seed)
+
+
 def cluster_counts(
     clusters: Sequence[str],
     resamples: int = RESAMPLES,
@@ -74,8 +79,7 @@ def interval(resamples: ArrayLike, level: float = 0.95) -> tuple[float, float]:
     values = _defined(resamples)
     if len(values) == 0:
         return math.nan, math.nan
-    end_shares = [(1 - level) / 2, (1 + level) / 2]
-    low, high = np.quantile(values, end_shares)
+    low, high = np.quantile(values, _end_shares(level))
     return float(low), float(high)
 
 
@@ -139,11 +143,15 @@ def bias_corrected_interval(
     share_below = (lower + lower_or_equal) / (2 * len(values))
     smallest_share = 1 / len(values)
     bias = special.ndtri(np.clip(share_below, smallest_share, 1 - smallest_share))
-    tail_shares = [(1 - level) / 2, (1 + level) / 2]
-    tails = special.ndtri(tail_shares)
+    tails = special.ndtri(_end_shares(level))
     end_shares = special.ndtr(2 * bias + tails)
     low, high = np.quantile(values, end_shares)
     return float(low), float(high)
+
+
+def _end_shares(level: float) -> list[float]:
+    """The shares of resamples below the ends of an interval."""
+    return [(1 - level) / 2, (1 + level) / 2]
 
 
 def _defined(resamples: ArrayLike) -> Floats:

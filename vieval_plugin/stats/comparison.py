@@ -23,6 +23,7 @@ from vieval_plugin.stats.bootstrap import (
     factorize,
     group_sums,
     interval,
+    seed_tuple,
 )
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
@@ -289,7 +290,7 @@ def _random_swaps(
     permutations: int,
     seed: Seed,
 ) -> Iterator[Bools]:
-    seeds = (seed, 1) if isinstance(seed, int) else (*seed, 1)
+    seeds = (*seed_tuple(seed), 1)
     sampled = 0
     block = _FIRST_BLOCK_SIZE
     while sampled < permutations:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vieval_plugin.stats.bootstrap import Ints, Seed, factorize
+from vieval_plugin.stats.bootstrap import Ints, Seed, factorize, seed_tuple
 from vieval_plugin.stats.comparison import Bools, require_same_items
 from vieval_plugin.stats.correlation import (
     Coefficient,
@@ -239,7 +239,7 @@ def independence_p(
     observed = abs(average)
     if math.isnan(observed):
         return math.nan
-    seeds = (seed,) if isinstance(seed, int) else tuple(seed)
+    seeds = seed_tuple(seed)
     shape = (permutations, len(statistic.strata))
     permuted = statistic.permuted(
         lambda groups: _random_orders(seeds, shape, groups.tobytes())

@@ -36,6 +36,7 @@ from vieval_plugin.stats.bootstrap import (
     factorize,
     group_sums,
     interval,
+    seed_tuple,
 )
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
@@ -159,8 +160,7 @@ def share(
     3
     """
     sums, counts = group_sums(points, groups)
-    seeds = (seed,) if isinstance(seed, int) else tuple(seed)
-    weights = _weights(len(sums), resamples, seeds)
+    weights = _weights(len(sums), resamples, seed_tuple(seed))
     # by einsum and not `@`, whose threads spend many times the work's own CPU seconds on waiting
     # for each other
     totals = np.einsum("dg,g->d", weights, sums)
