@@ -16,7 +16,6 @@ from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Choice, Sample, Status, Verdict, worst
 from vieval_plugin.records import OWN, UNJUDGED, Record
 from vieval_plugin.stats.agreement import mean_of_known
-from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.options import StatisticsOptions
 
 #: Scores by aspect.
@@ -222,7 +221,10 @@ def _means(scored: Sequence[Scores]) -> Scores:
     """The mean of each aspect over those that have it."""
     if len(scored) == 1:
         return scored[0]
-    values_by_aspect = grouped(item for scores in scored for item in scores.items())
+    values_by_aspect: dict[str, list[float]] = {}
+    for scores in scored:
+        for aspect, value in scores.items():
+            values_by_aspect.setdefault(aspect, []).append(value)
     return {
         aspect: math.fsum(values) / len(values)
         for aspect, values in values_by_aspect.items()
