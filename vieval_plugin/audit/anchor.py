@@ -509,7 +509,9 @@ def judge_today(
             **today.model_dump(exclude_unset=True),
         }
         backbones[name] = backbones.get(name, today).model_copy(update=changes)
-    store = in_force.store if stored else config.StoreOptions(use=False)
+    store = config.StoreOptions(use=False)
+    if stored:
+        store = in_force.store
     current = recorded.model_copy(
         update={
             "store": store,

@@ -34,18 +34,20 @@ def random_judgeable_samples(
     Raises:
         VievalError: the judge supports no samples.
     """
-    rates_contests = prepared.spec.rates == "contest"
-    fit = to_ask(_contests(judged) if rates_contests else _samples(judged), prepared)
-    if not fit:
-        what = (
-            "contests of two candidates, or samples of the same uid from two image "
-            "models,"
-            if rates_contests
-            else "samples"
+    if prepared.spec.rates == "contest":
+        material = _contests(judged)
+        required = (
+            "contests of two candidates, "
+            "or samples of the same uid from two image models,"
         )
+    else:
+        material = _samples(judged)
+        required = "samples"
+    fit = to_ask(material, prepared)
+    if not fit:
         raise VievalError(
-            f"{prepared.spec.name} cannot judge any of these samples; an audit "
-            f"requires {what} that it supports"
+            f"{prepared.spec.name} cannot judge any of these samples; "
+            f"an audit requires {required} that it supports"
         )
     order = np.random.default_rng(seed).permutation(len(fit))
     return [fit[number] for number in order[:n]]

@@ -130,7 +130,9 @@ def planned_control(prepared: PreparedJudge) -> str:
     """Line on the cost of the control of a gate that would pass."""
     aspects = prepared.spec.aspects
     contests = prepared.spec.rates == "contest"
-    aspect = "" if contests else "O" if "O" in aspects else aspects[0]
+    aspect = ""
+    if not contests:
+        aspect = "O" if "O" in aspects else aspects[0]
     ways = len(spoilings(aspect, prepared))
     calls = ""
     if prepared.asks_a_model:
@@ -140,8 +142,8 @@ def planned_control(prepared: PreparedJudge) -> str:
     if has_maximum:
         maximum = f" to {CONTROL_ITEMS * ways}"
     return (
-        f"positive control (only if the gate would pass): {CONTROL_ITEMS}{maximum} more "
-        f"images{calls}"
+        "positive control (only if the gate would pass): "
+        f"{CONTROL_ITEMS}{maximum} more images{calls}"
     )
 
 
@@ -234,8 +236,9 @@ async def control_results(
                 for (prompt, _), verdict in zip(degraded, verdicts, strict=True)
                 if aspect in verdict.scores
             ]
-            has_pairs = len(read) > 1
-            change = control_change(*zip(*read, strict=True)) if has_pairs else None
+            change = None
+            if len(read) > 1:
+                change = control_change(*zip(*read, strict=True))
             is_detected = bool(change and change.high < -margin)
             results.append(ControlResult(spoiling, len(read), change, is_detected))
         if results[-1].seen:
@@ -272,7 +275,9 @@ def _partners(prompts: Sequence[ControlPrompt]) -> list[ControlPrompt | None]:
         for column, partner in enumerate(prompts):
             is_same_group = prompt.sample.group == partner.sample.group
             alike = is_same_group or prompt.forms & partner.forms
-            costs[row, column] = _FORBIDDEN if alike else (column - row - 1) % number
+            costs[row, column] = (column - row - 1) % number
+            if alike:
+                costs[row, column] = _FORBIDDEN
     _, columns = linear_sum_assignment(costs)
     return [
         prompts[column] if costs[row, column] < _FORBIDDEN else None

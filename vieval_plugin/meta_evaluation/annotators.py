@@ -245,14 +245,14 @@ class WithAnnotators(Annotated, Report):
                 for c in COEFFICIENTS
             }
             is_overall = dimension == OVERALL
-            title = (
-                "Table 1. Overall score"
-                if is_overall
-                else f"{dimension.capitalize()} score"
-            )
+            title = f"{dimension.capitalize()} score"
+            table_name = dimension
+            if is_overall:
+                title = "Table 1. Overall score"
+                table_name = table_1.name
             yield replace(
                 table_1,
-                name=table_1.name if is_overall else dimension,
+                name=table_name,
                 title=f"{title}, with each annotator",
                 statistics=("scored", "failed", *names),
                 aspect=dimension,

@@ -198,7 +198,9 @@ def files_by_generator(records: Iterable[Record]) -> Mapping[str, Files]:
         candidates = candidates_of(record.sample) if record.sample else ()
         digests_by_image = {sample.id: _digests_of(sample) for sample in candidates}
         if not candidates:
-            row_digest = record.row.digest if record.row else ""
+            row_digest = ""
+            if record.row:
+                row_digest = record.row.digest
             digests_by_image[record.id] = (row_digest,)
         for identity, digests in digests_by_image.items():
             generator_files = files[identity.image_model or YOUR_IMAGES]
@@ -222,7 +224,9 @@ def _digests_of(sample: Sample) -> tuple[str, ...]:
 
 def shows_an_image(record: Record) -> bool:
     """True where an output of the samples of a record can be read, or no sample is known."""
-    samples = candidates_of(record.sample) if record.sample else ()
+    if record.sample is None:
+        return True
+    samples = candidates_of(record.sample)
     images = [image for sample in samples for _, image in outputs(sample)]
     return not samples or any(map(_can_be_read, images))
 
@@ -377,7 +381,9 @@ def _prompt_scores(
     for side in sides:
         row = []
         for images in side:
-            score = score_images(images.tolist()) if images.size else None
+            score = None
+            if images.size:
+                score = score_images(images.tolist())
             row.append(none_to_nan(score))
         rows.append(row)
     return np.array(rows, dtype=float)

@@ -139,7 +139,9 @@ class ByImageModel(Report):
         options: StatisticsOptions,
     ) -> ImageModelRows:
         """The samples on the aspects that the judge is compared on."""
-        rated = self.rated if rating.against_all else ()
+        rated = self.rated
+        if not rating.against_all:
+            rated = ()
         imputed, aspects = filled_observations(
             observations, rating.aspects, rated, options
         )
@@ -448,7 +450,9 @@ def compared_on(aspect: str, items: Mapping[str, Items]) -> ComparedStatistic:
         "Spearman's correlation with the ratings, "
         f"Fisher's average over image models{over_parts}"
     )
-    part = parts[0] if len(parts) == 1 else ALL
+    part = ALL
+    if len(parts) == 1:
+        part = parts[0]
     return compared_correlations(
         part, aspect, title, items, why_no_value=missing_value_reason
     )

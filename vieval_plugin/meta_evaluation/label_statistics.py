@@ -275,10 +275,9 @@ def _share_statistic(
 
 
 def _correlation_statistic(coefficient: Coefficient) -> Statistic:
-    # Kendall's has no paired test here
-    test = (
-        None if coefficient == "kendall" else PairedTestSpec(_rated_items, coefficient)
-    )
+    test = None
+    if coefficient != "kendall":  # which has no paired test here
+        test = PairedTestSpec(_rated_items, coefficient)
     return Statistic(
         coefficient,
         partial(_correlation, coefficient),

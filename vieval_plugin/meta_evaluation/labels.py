@@ -208,7 +208,9 @@ class WithLabels(Report):
                     column.name: estimate_of(column, tagged, bootstrap)
                     for column in self.columns
                 }
-                breakdown = "tag" if tag else ""
+                breakdown = ""
+                if tag:
+                    breakdown = "tag"
                 for name, estimate in estimates.items():
                     key = None
                     if not tag and name not in counts:

@@ -314,10 +314,10 @@ def _voted(identity: SampleId, scheme: str, ratings: HumanRatings) -> Votes:
             )
     commonest = Counter(votes.values()).most_common(2)
     counts = [count for _, count in commonest]
-    even = len(counts) > 1 and counts[0] == counts[1]
-    tied = ""
-    if TIE in SCHEMES[scheme]:
-        tied = TIE
-    overall_vote = tied if even else commonest[0][0]
+    overall_vote = commonest[0][0]
+    if len(counts) > 1 and counts[0] == counts[1]:
+        overall_vote = ""
+        if TIE in SCHEMES[scheme]:
+            overall_vote = TIE
     annotator_votes = tuple(votes[annotator] for annotator in sorted(votes))
     return Votes(scheme, overall_vote, annotator_votes)

@@ -233,10 +233,11 @@ def _rated(pairs: Pairs) -> tuple[str, ...]:
     candidate_ratings = [
         ratings for contest in pairs.contests for ratings in contest.rated or ({},)
     ]
-    aspects = candidate_ratings[0] if candidate_ratings else ()
+    if not candidate_ratings:
+        return ()
     return tuple(
         aspect
-        for aspect in aspects
+        for aspect in candidate_ratings[0]
         if all(aspect in ratings for ratings in candidate_ratings)
     )
 

@@ -192,10 +192,11 @@ def all_pairs_right_shares(scheme: str) -> dict[str, Scored]:
         groups = [observation.group for observation in answers.pairs.observations]
         return Points(contest_points, groups, answers.why.get(ties, ""))
 
-    tie_handlings = TIE_HANDLINGS[scheme] if scheme == RANKING else ()
+    if scheme != RANKING:
+        return {}
     return {
         f"all_pairs_accuracy_{ties}": partial(all_pairs_accuracy, ties)
-        for ties in tie_handlings
+        for ties in TIE_HANDLINGS[scheme]
     }
 
 

@@ -140,9 +140,8 @@ class ByVotes(Report):
         """Shares of all judges and constant answers by part, broken down, and pooled over parts."""
         judged = self._judged_parts(benchmark, parts, runs, options)
         numbers = self._part_numbers(benchmark, judged)
-        rating_numbers, strengths = (
-            rating_comparison(benchmark, judged, options) if self.rated else ([], [])
-        )
+        rated_parts = judged if self.rated else []
+        rating_numbers, strengths = rating_comparison(benchmark, rated_parts, options)
         pooled = Bootstrap.for_part(f"{benchmark}/{ALL}", options)
         ranked = list[RankedStatistic]()
         handlings = TIE_HANDLINGS[self.scheme]
@@ -271,7 +270,10 @@ def _statistic(
         f"accuracy_{ties}",
         f"accuracy ({scheme_name})",
         f"Share of pairs in which the judge agrees with people (accuracy, {scheme_name})",
-        f"This matches the question that people were asked ({scheme_name}). A missing answer counts as wrong.",
+        (
+            f"This matches the question that people were asked ({scheme_name}). "
+            "A missing answer counts as wrong."
+        ),
         (0.0, 1.0),
         lambda _: once(),
     )

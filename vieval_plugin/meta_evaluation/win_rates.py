@@ -343,14 +343,16 @@ def _compared(
         }
         return pair(first, second, by_opponent)
 
-    per_prompt = all(map(_is_one_per_prompt, outcomes.values()))
+    unit = "contests"
+    if all(map(_is_one_per_prompt, outcomes.values())):
+        unit = "prompts"
     return ComparedStatistic(
         ALL,
         subject,
         WIN_RATE.name,
         _systems(outcomes, contest_counts),
         pair,
-        "prompts" if per_prompt else "contests",
+        unit,
         "generators",
         with_failures=count_failures,
     )
