@@ -135,7 +135,7 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
     )
     rng = np.random.default_rng(seed)
     queues = [
-        [records[i] for i in rng.permutation(len(records))]
+        [records[index] for index in rng.permutation(len(records))]
         for _, records in sorted(strata.items())
     ]
     longest = max(map(len, queues), default=0)
@@ -189,8 +189,8 @@ def runs_of_anchor(
     label.
     """
     return [
-        (verdicts, replace(provenance, label=f"{REPEAT}{n}"))
-        for n, verdicts in enumerate(repeats, start=1)
+        (verdicts, replace(provenance, label=f"{REPEAT}{number}"))
+        for number, verdicts in enumerate(repeats, start=1)
     ]
 
 
@@ -213,7 +213,9 @@ def read_anchor(lookup: Lookup, name: str) -> Anchor:
     judged = _samples(lookup, [records[0] for records in by_id.values()])
     return Anchor(
         tuple(judged),
-        tuple(tuple(r.verdict for r in records) for records in by_id.values()),
+        tuple(
+            tuple(record.verdict for record in records) for records in by_id.values()
+        ),
         source,
     )
 
@@ -255,7 +257,7 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
         for judged, repeats, verdict in zip(
             anchor.judged, anchor.repeats, fresh, strict=True
         )
-        if not any(v.status in _NO_ANSWER for v in (*repeats, verdict))
+        if not any(answer.status in _NO_ANSWER for answer in (*repeats, verdict))
     ]
     if not rows:
         return DriftReport((), 0, len(fresh), ())

@@ -83,7 +83,7 @@ def control_prompts(
             side.setdefault(key, []).append(record)
     challenger_scores, scores = (
         {
-            prompt: fmean(r.verdict.scores[aspect] for r in judged)
+            prompt: fmean(record.verdict.scores[aspect] for record in judged)
             for prompt, judged in sides[name].items()
         }
         for name in (challenger, reference)

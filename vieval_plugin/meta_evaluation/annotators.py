@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 
 from vieval_plugin.meta_evaluation.annotator_agreement import (
     COEFFICIENTS,
@@ -184,19 +185,18 @@ class WithAnnotators(Annotated, Report):
         counts = self._counts(rows)
         failed = len(rows.judged) - len(rows.scored)
         for dimension, n in counts.items():
-            yield Number(run.label, Estimate(n, n=n), part, dimension, "scored")
-            yield Number(
-                run.label, Estimate(failed, n=failed), part, dimension, "failed"
-            )
+            scored_count = Estimate(n, n=n)
+            failed_count = Estimate(failed, n=failed)
+            yield Number(run.label, scored_count, part, dimension, "scored")
+            yield Number(run.label, failed_count, part, dimension, "failed")
         for statistic in correlations([*counts], self.annotators):
-            estimate = replace(
-                estimate_of(statistic, rows, bootstrap), n=counts[statistic.aspect]
-            )
+            estimate = estimate_of(statistic, rows, bootstrap)
+            estimate = replace(estimate, n=counts[statistic.aspect])
             yield _number(run.label, estimate, part, statistic)
-            if (
-                statistic.name == metric_stem(statistic.aspect, MEAN, "spearman")
-                and statistic.aspect != OVERALL
-            ):
+            is_leading = statistic.name == metric_stem(
+                statistic.aspect, MEAN, "spearman"
+            )
+            if is_leading and statistic.aspect != OVERALL:
                 yield Number(
                     run.label,
                     estimate,
@@ -236,14 +236,13 @@ class WithAnnotators(Annotated, Report):
             for number in numbers
             if number.role == "judge" and number.statistic != "grade"
         }
-        for dimension in (d for d in (OVERALL, *self.dimensions) if d in judged):
-            names = {
-                metric_stem(
-                    dimension, annotator, c
-                ): f"manual {annotator} {_SYMBOLS[c]}"
-                for annotator in self.annotators
-                for c in COEFFICIENTS
-            }
+        for dimension in (OVERALL, *self.dimensions):
+            if dimension not in judged:
+                continue
+            names = {}
+            for annotator, coefficient in product(self.annotators, COEFFICIENTS):
+                stem = metric_stem(dimension, annotator, coefficient)
+                names[stem] = f"manual {annotator} {_SYMBOLS[coefficient]}"
             is_overall = dimension == OVERALL
             title = f"{dimension.capitalize()} score"
             table_name = dimension

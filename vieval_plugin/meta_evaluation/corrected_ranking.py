@@ -293,7 +293,7 @@ def _ranked(
         _unit(scored),
         "generators",
         with_failures=partial(_count_failures, judged, aspect, level),
-        order=tuple(e.generator for e in ordered),
+        order=tuple(estimate.generator for estimate in ordered),
         level=level,
         undecided_reason=undecided_reason,
     )

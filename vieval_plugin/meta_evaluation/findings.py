@@ -211,7 +211,7 @@ class Layout:
     ) -> list[str]:
         texts = [*row]
         if self.n == "row":
-            largest_n = max(c.estimate.n for c in cells.values())
+            largest_n = max(cell.estimate.n for cell in cells.values())
             texts.append(str(largest_n))
         for column in columns:
             cell = cells.get(column)
@@ -246,7 +246,9 @@ class Layout:
             return False
         if self.roles and candidate.role not in self.roles:
             return False
-        return any(fnmatchcase(candidate.statistic, p) for p in self.statistics)
+        return any(
+            fnmatchcase(candidate.statistic, pattern) for pattern in self.statistics
+        )
 
     def _text(self, candidate: Number | None) -> str:
         if candidate is None:

@@ -236,7 +236,8 @@ def _paper(aspect: str, rows: ImageModelRows) -> Estimate:
         if why:
             reasons.append(f"{model}: {why}")
     value = paper_mean(
-        correlation(c.human(rows.added_last), c.judge) for c in model_columns.values()
+        correlation(column.human(rows.added_last), column.judge)
+        for column in model_columns.values()
     )
     return Estimate(value, n=_sample_count(aspect, rows), reasons=tuple(reasons))
 

@@ -226,7 +226,11 @@ class ByImageModel(Report):
         """One an aspect that any judge rates, the default first: what half of the judges rate or
         more, O before SC.
         """
-        averages = [n for n in numbers if (n.part, n.statistic) == (ALL, FISHER)]
+        averages = [
+            number
+            for number in numbers
+            if (number.part, number.statistic) == (ALL, FISHER)
+        ]
         overall = [number for number in averages if number.role == "judge"]
         aspects = [number.aspect for number in overall]
         with_samples = {number.aspect for number in overall if number.estimate.n}
@@ -391,7 +395,9 @@ def _restricted_items(
 
 def _ceilings(averages: Sequence[Number]) -> dict[str, Number]:
     ceilings = (number for number in averages if number.role == "ceiling")
-    return {n.aspect: replace(n, system=_CEILING_LABEL) for n in ceilings}
+    return {
+        number.aspect: replace(number, system=_CEILING_LABEL) for number in ceilings
+    }
 
 
 def _references(aspect: str, ceilings: Mapping[str, Number]) -> tuple[Number, ...]:

@@ -124,7 +124,9 @@ def observe(records: Sequence[Record]) -> Observation:
         repeats = tuple(scored)
     recorded: Scores = {}
     if any(verdict.recorded for verdict in verdicts):
-        recorded = _means([{**v.scores, **v.recorded} for v in verdicts])
+        recorded = _means(
+            [{**verdict.scores, **verdict.recorded} for verdict in verdicts]
+        )
     cost: Mapping[str, float] = {}
     if first.generation:
         cost = first.generation.cost

@@ -255,10 +255,14 @@ def combine(summaries: Sequence[Summary]) -> Summary:
         statuses.update(summary.statuses)
     estimates = {}
     for metric, statistic in statistics.items():
-        parts = [s.estimates[metric] for s in summaries if metric in s.estimates]
+        parts = [
+            summary.estimates[metric]
+            for summary in summaries
+            if metric in summary.estimates
+        ]
         estimates[metric] = statistic.over_parts(parts)
-    scored = sum(s.scored for s in summaries)
-    exact = sum(s.exact for s in summaries)
+    scored = sum(summary.scored for summary in summaries)
+    exact = sum(summary.exact for summary in summaries)
     first = summaries[0]
     return Summary(
         tuple(statistics.values()),

@@ -422,10 +422,10 @@ def _places(items: _ItemsByLabel) -> list[tuple[str, str]]:
     slice_keys = [("", "")] if items else []
     for breakdown in ("part", "category"):
         values = dict.fromkeys(
-            v
+            value
             for label_items in items.values()
             for item in label_items.values()
-            for v in _values(item, breakdown)
+            for value in _values(item, breakdown)
         )
         if len(values) > 1:
             slice_keys += [(breakdown, value) for value in values]
@@ -509,8 +509,12 @@ def _unanswered(entrants: Sequence[Entrant]) -> tuple[str, ...]:
         if entrant.left_out
     ]
     counts = [
-        (e.label, len(e.answers.complete), len(e.answers.pairs.observations))
-        for e in entrants
+        (
+            entrant.label,
+            len(entrant.answers.complete),
+            len(entrant.answers.pairs.observations),
+        )
+        for entrant in entrants
     ]
     if any(answers < LEAST_VOTED * contests for _, answers, contests in counts):
         texts = ", ".join(

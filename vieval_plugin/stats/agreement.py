@@ -47,8 +47,10 @@ def annotator_mean(ratings: ArrayLike, added_last: int | None = None) -> Floats:
     if added_last is None:
         return np.asarray(np.round(values.mean(axis=0), 9))
     total = np.zeros(values.shape[1])
-    annotators = [n for n in range(len(values)) if n != added_last]
-    for annotator in [*annotators, added_last]:
+    preceding = [
+        annotator for annotator in range(len(values)) if annotator != added_last
+    ]
+    for annotator in [*preceding, added_last]:
         total = total + values[annotator]
     return total / len(values)
 
