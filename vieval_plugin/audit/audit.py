@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from statistics import fmean
 
 import numpy as np
@@ -171,19 +172,17 @@ def _effects(
         )
         effects.append(row)
     for change, verdicts in verdicts_by_change:
-        rows = [
-            number for number, verdict in enumerate(verdicts) if verdict is not None
-        ]
+        applied = [verdict is not None for verdict in verdicts]
         after = [verdict for verdict in verdicts if verdict is not None]
-        theirs = [groups[number] for number in rows]
+        changed_groups = list(compress(groups, applied))
         for aspect in aspects:
             row = effect(
                 change.name,
                 aspect,
                 change.expects(aspect),
-                scores[aspect][rows],
+                scores[aspect][applied],
                 aspect_scores(after, aspect),
-                theirs,
+                changed_groups,
                 statistics,
                 seed,
             )

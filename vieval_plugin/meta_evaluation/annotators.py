@@ -210,12 +210,7 @@ class WithAnnotators(Annotated, Report):
             name for observation in rows.judged for name in observation.scores
         }
         for name in sorted(scored_names - {*run.aspects, *self.dimensions}):
-            graded = sum(name in observation.scores for observation in rows.judged)
-            mean = estimate_of(mean_grade(name), rows, bootstrap)
-            value, low, high = (
-                HIGHEST_GRADE * end for end in (mean.value, mean.low, mean.high)
-            )
-            grade = Estimate(value, low, high, n=graded, reasons=mean.reasons)
+            grade = _grade(name, rows, bootstrap)
             yield Number(run.label, grade, part, name, "grade")
 
     def _counts(self, rows: AnnotatedRows) -> dict[str, int]:
@@ -276,6 +271,16 @@ class WithAnnotators(Annotated, Report):
             )
 
         return compared_runs(correlations([OVERALL], [MEAN])[0], part, runs, rows_of)
+
+
+def _grade(name: str, rows: AnnotatedRows, bootstrap: Bootstrap) -> Estimate:
+    """The mean of a grade on its own scale."""
+    graded = sum(name in observation.scores for observation in rows.judged)
+    mean = estimate_of(mean_grade(name), rows, bootstrap)
+    value, low, high = (
+        HIGHEST_GRADE * end for end in (mean.value, mean.low, mean.high)
+    )
+    return Estimate(value, low, high, n=graded, reasons=mean.reasons)
 
 
 def _number(

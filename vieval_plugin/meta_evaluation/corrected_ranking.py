@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain, compress
@@ -266,12 +266,8 @@ def _ranked(
     ordered = _ordered(judged, estimates, aspect)
     numbers = _corrected_numbers(aspect, run, judged, estimates)
     scored = [_scored_images(generator, aspect) for generator in judged]
-    level = SIGNIFICANCE_LEVEL
-    selected: tuple[GeneratorEstimates, ...] = ()
-    if look:
-        level = look.level
-    else:
-        selected = _selected(ordered)
+    level = look.level if look else SIGNIFICANCE_LEVEL
+    selected = _selected(ordered, look)
     undecided_reason = _undecided_reason(selected, look)
     decides = [not undecided_reason and estimate.decides for estimate in estimates]
 
@@ -300,12 +296,21 @@ def _ranked(
     statistic = _ranked_statistic(aspect, run, compared)
     findings = Findings(tuple(numbers))
     ranking = leaderboard(statistic, findings, run.benchmark, [run], options)
-    index_of = compared.index_by_label
-    by_ratings = {}
+    by_ratings = _ratings_differences(ranking, paired)
+    return CorrectedRanking(ranking, ordered, by_ratings, selected, look)
+
+
+def _ratings_differences(
+    ranking: Leaderboard,
+    paired: Callable[[int, int], tuple[PairedComparison, int, Estimate]],
+) -> dict[tuple[str, str], Estimate]:
+    """The differences of a ranking's pairs by people's ratings alone."""
+    index_of = ranking.comparison.compared.index_by_label
+    differences = {}
     for tested in ranking.comparison.all_pairs:
         *_, difference = paired(index_of[tested.first], index_of[tested.second])
-        by_ratings[tested.first, tested.second] = difference
-    return CorrectedRanking(ranking, ordered, by_ratings, selected, look)
+        differences[tested.first, tested.second] = difference
+    return differences
 
 
 def _system(estimate: GeneratorEstimates) -> System:
@@ -397,8 +402,11 @@ def _ranked_statistic(
 
 
 def _selected(
-    estimates: Sequence[GeneratorEstimates],
+    estimates: Sequence[GeneratorEstimates], look: Look | None
 ) -> tuple[GeneratorEstimates, ...]:
+    """Generators whose rated images are no random part, which a plan rules out."""
+    if look:
+        return ()
     adjusted = holm([estimate.selection_p for estimate in estimates])
     return tuple(compress(estimates, adjusted <= SIGNIFICANCE_LEVEL))
 

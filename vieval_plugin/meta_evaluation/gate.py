@@ -277,10 +277,7 @@ def _image_evidence(
     if corrected:
         by_both, by_all = _corrected(corrected, penalised, usable, fall)
     else:
-        clusters = clusters_of(chain(*theirs))
-        units = [clusters[prompt] for prompt in prompts]
-        by_both = _mean_of_prompts(differences, compress(units, usable), fall)
-        by_all = _mean_of_prompts(penalised, units, fall)
+        by_both, by_all = _plain(differences, penalised, usable, reference_images, fall)
     rises = differences > LARGE_FALL + _ROUNDING
     return GateEvidence(
         challenger,
@@ -306,10 +303,20 @@ def _lowest(sides: Sequence[Sequence[Floats]]) -> float:
     return 0.0
 
 
-def _mean_of_prompts(
-    differences: Floats, units: Iterable[str], fall: float
-) -> MeanOfDifferences:
-    return MeanOfDifferences.from_differences(differences, list(units), fall)
+def _plain(
+    differences: Floats,
+    penalised: Floats,
+    usable: Bools,
+    images_by_prompt: _ImagesByPrompt,
+    fall: float,
+) -> tuple[MeanOfDifferences, MeanOfDifferences]:
+    """The mean of the usable prompts' differences, and of all penalised ones."""
+    clusters = clusters_of(chain.from_iterable(images_by_prompt.values()))
+    units = [clusters[prompt] for prompt in images_by_prompt]
+    usable_units = list(compress(units, usable))
+    by_both = MeanOfDifferences.from_differences(differences, usable_units, fall)
+    by_all = MeanOfDifferences.from_differences(penalised, units, fall)
+    return by_both, by_all
 
 
 def _prompt_means(
