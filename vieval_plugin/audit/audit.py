@@ -28,6 +28,7 @@ from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import Session
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 
 ORDER = "order swapped"
@@ -165,12 +166,7 @@ def _effects(
         raise _unscored_error(prepared, unchanged)
     effects = []
     if prepared.spec.rates == "contest":
-        forward = preferences_in_order(unchanged, FORWARD)
-        reverse = preferences_in_order(unchanged, REVERSE)
-        row = effect(
-            ORDER, PREFERENCE, "same", reverse, forward, groups, statistics, seed
-        )
-        effects.append(row)
+        effects.append(_order_effect(unchanged, groups, statistics, seed))
     for change, verdicts in verdicts_by_change:
         applied = [verdict is not None for verdict in verdicts]
         after = [verdict for verdict in verdicts if verdict is not None]
@@ -189,6 +185,18 @@ def _effects(
             effects.append(row)
     comparable = [row for row in effects if row.n or row.failed or row.change == ORDER]
     return tuple(adjusted(comparable))
+
+
+def _order_effect(
+    verdicts: Sequence[Verdict],
+    groups: Sequence[str],
+    options: StatisticsOptions,
+    seed: int,
+) -> Effect:
+    """Effect of the order in which candidates are shown."""
+    forward = preferences_in_order(verdicts, FORWARD)
+    reverse = preferences_in_order(verdicts, REVERSE)
+    return effect(ORDER, PREFERENCE, "same", reverse, forward, groups, options, seed)
 
 
 def _unscored_error(

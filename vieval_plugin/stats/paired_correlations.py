@@ -100,13 +100,13 @@ class CorrelationDifference:
         item_counts = is_rated.sum(axis=0)
         defined_counts = np.where(ratings.any(axis=0), item_counts, np.nan)
         self._n = defined_counts[:, None]
-        ratings = _unit_length(ratings)
         # swapping moves a unit's share of the sums from one judge to the other
-        first_moments = _moments(_standardised(first_scores, coefficient), ratings)
-        second_moments = _moments(_standardised(second_scores, coefficient), ratings)
-        self._totals = [
-            moments.sum(axis=0)[:, None] for moments in (first_moments, second_moments)
-        ]
+        first_moments = _moments(first_scores, ratings, coefficient)
+        second_moments = _moments(second_scores, ratings, coefficient)
+        self._totals = (
+            first_moments.sum(axis=0)[:, None],
+            second_moments.sum(axis=0)[:, None],
+        )
         unit_shifts = np.zeros((self.units, models, 3))
         np.add.at(unit_shifts, group_index, second_moments - first_moments)
         shifts_by_model = unit_shifts.transpose(1, 0, 2)
@@ -297,11 +297,13 @@ def _require_lengths(
         )
 
 
-def _moments(scores: Floats, ratings: Floats) -> Floats:
-    """The three values of each score whose sums r needs: itself, its square, and its product with
-    the rating, which is centred and of length 1.
+def _moments(scores: Floats, ratings: Floats, coefficient: str) -> Floats:
+    """The three values of each standardised score whose sums r needs: itself, its square, and its
+    product with the centred rating at length 1.
     """
-    return np.stack([scores, scores**2, scores * ratings], axis=2)
+    standardised = _standardised(scores, coefficient)
+    products = standardised * _unit_length(ratings)
+    return np.stack([standardised, standardised**2, products], axis=2)
 
 
 def _product(rows: Floats, columns: Floats) -> Floats:
