@@ -105,7 +105,10 @@ def source_of(lookup: Lookup) -> Provenance:
     if len(sources) > 1:
         names = ", ".join(
             sorted(
-                {" ".join((s.judge, *s.settings, s.backbone)).strip() for s in sources}
+                {
+                    " ".join((source.judge, *source.settings, source.backbone)).strip()
+                    for source in sources
+                }
             )
         )
         raise VievalError(
@@ -123,13 +126,16 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
         VievalError: fewer than `LEAST_ITEMS` can be judged again.
     """
     strata = grouped(
-        ((r.id.benchmark, r.id.part, r.kind, r.id.image_model), r)
-        for r in lookup.records
-        if r.verdict.status not in (*_NO_ANSWER, Status.NOT_APPLICABLE)
+        (
+            (record.id.benchmark, record.id.part, record.kind, record.id.image_model),
+            record,
+        )
+        for record in lookup.records
+        if record.verdict.status not in (*_NO_ANSWER, Status.NOT_APPLICABLE)
     )
     rng = np.random.default_rng(seed)
     queues = [
-        [records[i] for i in rng.permutation(len(records))]
+        [records[index] for index in rng.permutation(len(records))]
         for _, records in sorted(strata.items())
     ]
     longest = max(map(len, queues), default=0)
@@ -140,15 +146,15 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
         if index < len(queue)
     ]
     judged = _samples(lookup, in_turn[:n])
-    if (count := len(judged)) < LEAST_ITEMS:
-        next_step = "judge more images"
-        if len(in_turn) >= LEAST_ITEMS:
-            next_step = f"use --n {LEAST_ITEMS} or more"
-        raise VievalError(
-            f"an anchor requires at least {LEAST_ITEMS} samples with an answer, got "
-            f"{count}; {next_step}"
-        )
-    return judged
+    if len(judged) >= LEAST_ITEMS:
+        return judged
+    next_step = "judge more images"
+    if len(in_turn) >= LEAST_ITEMS:
+        next_step = f"use --n {LEAST_ITEMS} or more"
+    raise VievalError(
+        f"an anchor requires at least {LEAST_ITEMS} samples with an answer, "
+        f"got {len(judged)}; {next_step}"
+    )
 
 
 def copy_images(judged: Sequence[Judged], folder: Path) -> list[Judged]:
@@ -183,8 +189,8 @@ def runs_of_anchor(
     label.
     """
     return [
-        (verdicts, replace(provenance, label=f"{REPEAT}{n}"))
-        for n, verdicts in enumerate(repeats, start=1)
+        (verdicts, replace(provenance, label=f"{REPEAT}{number}"))
+        for number, verdicts in enumerate(repeats, start=1)
     ]
 
 
@@ -207,7 +213,9 @@ def read_anchor(lookup: Lookup, name: str) -> Anchor:
     judged = _samples(lookup, [records[0] for records in by_id.values()])
     return Anchor(
         tuple(judged),
-        tuple(tuple(r.verdict for r in records) for records in by_id.values()),
+        tuple(
+            tuple(record.verdict for record in records) for records in by_id.values()
+        ),
         source,
     )
 
@@ -249,7 +257,7 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
         for judged, repeats, verdict in zip(
             anchor.judged, anchor.repeats, fresh, strict=True
         )
-        if not any(v.status in _NO_ANSWER for v in (*repeats, verdict))
+        if not any(answer.status in _NO_ANSWER for answer in (*repeats, verdict))
     ]
     if not rows:
         return DriftReport((), 0, len(fresh), ())
@@ -274,72 +282,78 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
 
 def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
     """Report lines for a terminal, the answer first."""
-    setting = " ".join((anchor.provenance.judge, *anchor.provenance.settings))
-    judge = f"{setting} by {model}" if model else setting
+    judge = " ".join((anchor.provenance.judge, *anchor.provenance.settings))
+    if model:
+        judge = f"{judge} by {model}"
     if report.decision == "undecided":
-        first = (
+        return [
             f"Inconclusive: only {report.n} of {report.total} samples have answers "
-            f"from {judge}. A decision needs at least {LEAST_ITEMS} samples, and at "
-            "least half of them."
-        )
-        return [first]
-    drifted = [
-        f"{test.name} {test.latest:.3f} instead of {test.repeats:.3f}, {p_sentence(test.adjusted)}"
-        for test in report.tests
-        if test.adjusted <= DRIFT_LEVEL
-    ]
-    first = (
-        f"Drift: {judge} no longer answers like the judge of the anchor "
-        f"({'; '.join(drifted)})."
-    )
-    if not drifted:
-        answers = report.tests[0]
-        first = (
-            f"No drift found: {judge} differs from the anchor's repeats in "
-            f"{answers.latest:.1%} of the answers. The repeats differ from each "
-            f"other in {answers.repeats:.1%}."
-        )
-    is_same_model = model == anchor.provenance.backbone
-    notes = (
-        []
-        if is_same_model
-        else [f"The anchor was made with {anchor.provenance.backbone}."]
-    )
-    if left_out := report.total - report.n:
+            f"from {judge}. A decision needs at least {LEAST_ITEMS} samples, "
+            "and at least half of them."
+        ]
+    notes = []
+    if model != anchor.provenance.backbone:
+        notes.append(f"The anchor was made with {anchor.provenance.backbone}.")
+    left_out = report.total - report.n
+    if left_out:
         notes.append(
-            f"Left out {left_out} of {report.total} samples, which had no image or no "
-            "answer from the server."
+            f"Left out {left_out} of {report.total} samples, "
+            "which had no image or no answer from the server."
         )
-    table = [("", "new", "repeats", "n", "p", "p (Holm)", "detectable")]
-    for test in (test for test in report.tests if test.n):
-        values = (
-            f"{test.latest:.3f}",
-            f"{test.repeats:.3f}",
-            str(test.n),
-            p_text(test.p),
-            p_text(test.adjusted),
-        )
-        smallest = f"{test.smallest:.3f}"
-        table.append((test.name, *values, smallest))
-    means_table = [("kind", "aspect", "n", "new", "repeats")]
-    means_table += [
-        (kind, aspect, str(n), f"{now:.3f}", f"{then:.3f}")
-        for kind, aspect, n, now, then in report.means
-    ]
     power = (
-        f"With {report.n} samples, a difference smaller than the last column is missed "
-        "in more than one of five cases."
+        f"With {report.n} samples, a difference smaller than the last column "
+        "is missed in more than one of five cases."
     )
-    means_lines = ["", *text_table(means_table)] if report.means else []
-    return [
-        first,
-        *notes,
-        "",
-        *text_table(table),
-        "",
-        power,
-        *means_lines,
-    ]
+    answer = _answer_line(report, judge)
+    return [answer, *notes, "", *_tests_table(report), "", power, *_means_table(report)]
+
+
+def _answer_line(report: DriftReport, judge: str) -> str:
+    drifted = []
+    for test in report.tests:
+        if test.adjusted <= DRIFT_LEVEL:
+            drifted.append(
+                f"{test.name} {test.latest:.3f} instead of {test.repeats:.3f}, "
+                f"{p_sentence(test.adjusted)}"
+            )
+    if drifted:
+        return (
+            f"Drift: {judge} no longer answers like the judge of the anchor "
+            f"({'; '.join(drifted)})."
+        )
+    answers = report.tests[0]
+    return (
+        f"No drift found: {judge} differs from the anchor's repeats "
+        f"in {answers.latest:.1%} of the answers. "
+        f"The repeats differ from each other in {answers.repeats:.1%}."
+    )
+
+
+def _tests_table(report: DriftReport) -> list[str]:
+    table = [("", "new", "repeats", "n", "p", "p (Holm)", "detectable")]
+    for test in report.tests:
+        if test.n:
+            row = (
+                test.name,
+                f"{test.latest:.3f}",
+                f"{test.repeats:.3f}",
+                str(test.n),
+                p_text(test.p),
+                p_text(test.adjusted),
+                f"{test.smallest:.3f}",
+            )
+            table.append(row)
+    return text_table(table)
+
+
+def _means_table(report: DriftReport) -> list[str]:
+    """The means by kind and aspect, after an empty line; nothing without any."""
+    if not report.means:
+        return []
+    table = [("kind", "aspect", "n", "new", "repeats")]
+    for kind, aspect, n, now, then in report.means:
+        table.append((kind, aspect, str(n), f"{now:.3f}", f"{then:.3f}"))
+    return ["", *text_table(table)]
 
 
 def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
@@ -347,16 +361,13 @@ def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
     changed since it was judged.
     """
     samples = [lookup.sample(record) for record in records]
-    if lost_images := [
-        image
-        for sample in samples
-        for image in images_of(sample)
-        if not is_there(image)
-    ]:
+    images = chain.from_iterable(map(images_of, samples))
+    lost_images = [image for image in images if not is_there(image)]
+    if lost_images:
         first = name_of(lost_images[0])
         raise VievalError(
-            f"missing {plural(len(lost_images), 'image')} (first: {first}); restore them "
-            "(vieval anchor make --copy-images keeps copies)"
+            f"missing {plural(len(lost_images), 'image')} (first: {first}); "
+            "restore them (vieval anchor make --copy-images keeps copies)"
         )
     for record, sample in zip(records, samples, strict=True):
         require_as_judged(record, sample)
@@ -379,9 +390,9 @@ def answer_of(verdict: Verdict) -> object:
     if not verdict.status.usable:
         return str(verdict.status)
     choice = verdict.choice
-    by_order: Mapping[str, object] = (
-        {**choice.votes, **choice.preferences} if choice else {}
-    )
+    by_order: Mapping[str, object] = {}
+    if choice:
+        by_order = {**choice.votes, **choice.preferences}
     scores = tuple(sorted(verdict.scores.items()))
     return scores, tuple(sorted(by_order.items(), key=str))
 
@@ -491,17 +502,18 @@ def judge_today(
     recorded = config.from_document(source.options)
     backbone = named_backbone(in_force) or named_backbone(recorded)
     backbones = dict(recorded.backbones)
-    current_backbones = {
-        **in_force.backbones,
-        **({JUDGE: backbone} if backbone else {}),
-    }
+    current_backbones = dict(in_force.backbones)
+    if backbone:
+        current_backbones[JUDGE] = backbone
     for name, today in current_backbones.items():
         changes = {
             "api_key_env": today.api_key_env,
             **today.model_dump(exclude_unset=True),
         }
         backbones[name] = backbones.get(name, today).model_copy(update=changes)
-    store = in_force.store if stored else config.StoreOptions(use=False)
+    store = config.StoreOptions(use=False)
+    if stored:
+        store = in_force.store
     current = recorded.model_copy(
         update={
             "store": store,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from statistics import fmean
 
 import numpy as np
@@ -27,6 +28,7 @@ from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import Session
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 
 ORDER = "order swapped"
@@ -155,57 +157,56 @@ def _effects(
     samples to which a change does not apply.
     """
     groups = [f"{sample.kind}/{sample.group}" for sample in judged]
-    aspects = (
-        prepared.spec.aspects if prepared.spec.rates == "sample" else (PREFERENCE,)
-    )
+    aspects = prepared.spec.aspects
+    if prepared.spec.rates != "sample":
+        aspects = (PREFERENCE,)
     statistics = options.statistics.options()
     scores = {aspect: np.array(aspect_scores(unchanged, aspect)) for aspect in aspects}
-    scored = {aspect: ~np.isnan(values) for aspect, values in scores.items()}
-    if not any(values.any() for values in scored.values()):
-        reason = next((verdict.reason for verdict in unchanged if verdict.reason), "")
-        raise VievalError(
-            f"{prepared.spec.name} scored none of the {len(judged)} samples: {reason[:300]}"
-        )
+    if all(np.isnan(values).all() for values in scores.values()):
+        raise _unscored_error(prepared, unchanged)
     effects = []
     if prepared.spec.rates == "contest":
-        orders = [
-            preferences_in_order(unchanged, order) for order in (FORWARD, REVERSE)
-        ]
-        effects.append(
-            effect(
-                ORDER,
-                PREFERENCE,
-                "same",
-                orders[1],
-                orders[0],
-                groups,
-                statistics,
-                seed,
-            )
-        )
+        effects.append(_order_effect(unchanged, groups, statistics, seed))
     for change, verdicts in verdicts_by_change:
-        rows = [
-            number for number, verdict in enumerate(verdicts) if verdict is not None
-        ]
+        applied = [verdict is not None for verdict in verdicts]
         after = [verdict for verdict in verdicts if verdict is not None]
-        theirs = [groups[number] for number in rows]
+        changed_groups = list(compress(groups, applied))
         for aspect in aspects:
-            expected = change.expects(aspect)
-            unchanged_scores = scores[aspect][rows]
-            changed_scores = aspect_scores(after, aspect)
             row = effect(
                 change.name,
                 aspect,
-                expected,
-                unchanged_scores,
-                changed_scores,
-                theirs,
+                change.expects(aspect),
+                scores[aspect][applied],
+                aspect_scores(after, aspect),
+                changed_groups,
                 statistics,
                 seed,
             )
             effects.append(row)
     comparable = [row for row in effects if row.n or row.failed or row.change == ORDER]
     return tuple(adjusted(comparable))
+
+
+def _order_effect(
+    verdicts: Sequence[Verdict],
+    groups: Sequence[str],
+    options: StatisticsOptions,
+    seed: int,
+) -> Effect:
+    """Effect of the order in which candidates are shown."""
+    forward = preferences_in_order(verdicts, FORWARD)
+    reverse = preferences_in_order(verdicts, REVERSE)
+    return effect(ORDER, PREFERENCE, "same", reverse, forward, groups, options, seed)
+
+
+def _unscored_error(
+    prepared: PreparedJudge, unchanged: Sequence[Verdict]
+) -> VievalError:
+    reason = next((verdict.reason for verdict in unchanged if verdict.reason), "")
+    return VievalError(
+        f"{prepared.spec.name} scored none of the {len(unchanged)} samples: "
+        f"{reason[:300]}"
+    )
 
 
 def aspect_scores(verdicts: Sequence[Verdict], aspect: str) -> list[float]:

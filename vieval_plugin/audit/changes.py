@@ -113,7 +113,9 @@ def _blank_source(sample: Sample, partner: Sample | None) -> Sample | None:
         role: _png(PIL.Image.new("RGB", decode(image).size, _GREY))
         for role, image in _made_from(sample).items()
     }
-    return replace(sample, images={**sample.images, **blank}) if blank else None
+    if blank:
+        return replace(sample, images={**sample.images, **blank})
+    return None
 
 
 def _borrow_source(sample: Sample, partner: Sample | None) -> Sample | None:
@@ -121,7 +123,9 @@ def _borrow_source(sample: Sample, partner: Sample | None) -> Sample | None:
     same roles.
     """
     sources = _made_from(sample)
-    other_sources = _made_from(partner) if partner else {}
+    other_sources = {}
+    if partner:
+        other_sources = _made_from(partner)
     if not sources or sources.keys() != other_sources.keys():
         return None
     return replace(sample, images={**sample.images, **other_sources})

@@ -76,11 +76,9 @@ class Effect:
         if self.expected == "lower":
             if is_significant and difference.value < 0:
                 return "as expected"
-            return (
-                "FLAGGED: does not fall"
-                if difference.low > -LEAST_EFFECT
-                else "undecided"
-            )
+            if difference.low > -LEAST_EFFECT:
+                return "FLAGGED: does not fall"
+            return "undecided"
         if is_significant and difference.value > 0:
             return "FLAGGED: rises"
         if is_significant and self.expected == "same":
@@ -88,7 +86,9 @@ class Effect:
         settled = difference.high <= LEAST_EFFECT and (
             self.expected == "not higher" or difference.low >= -LEAST_EFFECT
         )
-        return "as expected" if settled else "undecided"
+        if settled:
+            return "as expected"
+        return "undecided"
 
     @property
     def row(self) -> EffectRow:

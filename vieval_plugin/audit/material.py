@@ -34,18 +34,20 @@ def random_judgeable_samples(
     Raises:
         VievalError: the judge supports no samples.
     """
-    rates_contests = prepared.spec.rates == "contest"
-    fit = to_ask(_contests(judged) if rates_contests else _samples(judged), prepared)
-    if not fit:
-        what = (
-            "contests of two candidates, or samples of the same uid from two image "
-            "models,"
-            if rates_contests
-            else "samples"
+    if prepared.spec.rates == "contest":
+        material = _contests(judged)
+        required = (
+            "contests of two candidates, "
+            "or samples of the same uid from two image models,"
         )
+    else:
+        material = _samples(judged)
+        required = "samples"
+    fit = to_ask(material, prepared)
+    if not fit:
         raise VievalError(
-            f"{prepared.spec.name} cannot judge any of these samples; an audit "
-            f"requires {what} that it supports"
+            f"{prepared.spec.name} cannot judge any of these samples; "
+            f"an audit requires {required} that it supports"
         )
     order = np.random.default_rng(seed).permutation(len(fit))
     return [fit[number] for number in order[:n]]
@@ -66,7 +68,9 @@ def partners_of(judged: Sequence[Judged], seed: int) -> list[Sample | None]:
         candidates = [
             partner for partner in by_kind[sample.kind] if partner.group != sample.group
         ]
-        choice = candidates[rng.integers(len(candidates))] if candidates else None
+        choice = None
+        if candidates:
+            choice = candidates[rng.integers(len(candidates))]
         partners.append(choice)
     return partners
 
@@ -120,6 +124,6 @@ def _share_conditions(first: Sample, second: Sample) -> Sample | None:
         for role in conditions
     )
     are_shared = are_same and first.texts == second.texts
-    return (
-        replace(second, images={**second.images, **conditions}) if are_shared else None
-    )
+    if are_shared:
+        return replace(second, images={**second.images, **conditions})
+    return None

@@ -83,7 +83,7 @@ def control_prompts(
             side.setdefault(key, []).append(record)
     challenger_scores, scores = (
         {
-            prompt: fmean(r.verdict.scores[aspect] for r in judged)
+            prompt: fmean(record.verdict.scores[aspect] for record in judged)
             for prompt, judged in sides[name].items()
         }
         for name in (challenger, reference)
@@ -130,14 +130,20 @@ def planned_control(prepared: PreparedJudge) -> str:
     """Line on the cost of the control of a gate that would pass."""
     aspects = prepared.spec.aspects
     contests = prepared.spec.rates == "contest"
-    aspect = "" if contests else "O" if "O" in aspects else aspects[0]
+    aspect = ""
+    if not contests:
+        aspect = "O" if "O" in aspects else aspects[0]
     ways = len(spoilings(aspect, prepared))
-    calls = f", {prepared.calls} calls each" if prepared.asks_a_model else ""
+    calls = ""
+    if prepared.asks_a_model:
+        calls = f", {prepared.calls} calls each"
     has_maximum = ways > 1 and not contests
-    maximum = f" to {CONTROL_ITEMS * ways}" if has_maximum else ""
+    maximum = ""
+    if has_maximum:
+        maximum = f" to {CONTROL_ITEMS * ways}"
     return (
-        f"positive control (only if the gate would pass): {CONTROL_ITEMS}{maximum} more "
-        f"images{calls}"
+        "positive control (only if the gate would pass): "
+        f"{CONTROL_ITEMS}{maximum} more images{calls}"
     )
 
 
@@ -178,8 +184,9 @@ def _contest_result(
 ) -> ControlResult:
     """Result of contests between images and their spoilt versions."""
     wins = sum(
-        bool(points := preferences(v)) and all(p > 0.5 for p in points.values())
-        for v in verdicts
+        bool(points := preferences(verdict))
+        and all(point > 0.5 for point in points.values())
+        for verdict in verdicts
     )
     share = exact_share(wins, len(verdicts))
     is_detected = share.low > 0.5 + margin
@@ -229,8 +236,9 @@ async def control_results(
                 for (prompt, _), verdict in zip(degraded, verdicts, strict=True)
                 if aspect in verdict.scores
             ]
-            has_pairs = len(read) > 1
-            change = control_change(*zip(*read, strict=True)) if has_pairs else None
+            change = None
+            if len(read) > 1:
+                change = control_change(*zip(*read, strict=True))
             is_detected = bool(change and change.high < -margin)
             results.append(ControlResult(spoiling, len(read), change, is_detected))
         if results[-1].seen:
@@ -241,7 +249,14 @@ async def control_results(
 def _image_of(records: Sequence[Record]) -> Sample | None:
     """First sample of a prompt whose image exists."""
     samples = (record.sample for record in records)
-    return next((s for s in samples if isinstance(s, Sample) and _has_image(s)), None)
+    return next(
+        (
+            sample
+            for sample in samples
+            if isinstance(sample, Sample) and _has_image(sample)
+        ),
+        None,
+    )
 
 
 def _has_image(sample: Sample) -> bool:
@@ -260,7 +275,9 @@ def _partners(prompts: Sequence[ControlPrompt]) -> list[ControlPrompt | None]:
         for column, partner in enumerate(prompts):
             is_same_group = prompt.sample.group == partner.sample.group
             alike = is_same_group or prompt.forms & partner.forms
-            costs[row, column] = _FORBIDDEN if alike else (column - row - 1) % number
+            costs[row, column] = (column - row - 1) % number
+            if alike:
+                costs[row, column] = _FORBIDDEN
     _, columns = linear_sum_assignment(costs)
     return [
         prompts[column] if costs[row, column] < _FORBIDDEN else None

@@ -88,25 +88,35 @@ class AnnotatedRows:
             for dimension in annotated.dimensions
             if dimension in rating.dimensions
         )
-        judged = tuple(sorted(observations, key=lambda o: o.uid))
+        judged = tuple(sorted(observations, key=lambda observation: observation.uid))
         imputed = tuple(
             apply_failure_policy(judged, (*rating.aspects, *dimensions), options)
         )
-        overall = annotated.overall if annotated.overall in rating.aspects else ASPECT
+        overall = annotated.overall
+        if annotated.overall not in rating.aspects:
+            overall = ASPECT
         return cls(judged, imputed, annotated, overall, options)
 
     @property
     def scored(self) -> tuple[Observation, ...]:
         """The samples with an overall score."""
-        return tuple(o for o in self.imputed if self.overall in o.scores)
+        return tuple(
+            observation
+            for observation in self.imputed
+            if self.overall in observation.scores
+        )
 
     def ratings(self, observations: Sequence[Observation], dimension: str) -> Floats:
         """Ratings of shape (raters, observations) under the policy for those that are missing,
         NaN where none is left.
         """
-        aspect = self.annotated.overall if dimension == OVERALL else dimension
+        aspect = dimension
+        if dimension == OVERALL:
+            aspect = self.annotated.overall
         unrated = (math.nan,) * self.annotated.annotator_count
-        rows = [o.ratings.get(aspect, unrated) for o in observations]
+        rows = [
+            observation.ratings.get(aspect, unrated) for observation in observations
+        ]
         table = (
             np.array(rows, dtype=float).reshape(-1, self.annotated.annotator_count).T
         )
@@ -140,20 +150,20 @@ def correlations(
     """
     statistics = []
     for key in product(dimensions, annotators, COEFFICIENTS):
-        primary = key == _PRIMARY
-        statistics.append(
-            Statistic(
-                metric_stem(*key),
-                partial(_correlation_with_annotator, *key),
-                primary=primary,
-                aspect=key[0],
-                ends=(-1.0, 1.0),
-                constant=0.0,
-                paired=PairedTestSpec(_overall_judged_items, "spearman")
-                if primary
-                else None,
-            )
+        is_primary = key == _PRIMARY
+        test = None
+        if is_primary:
+            test = PairedTestSpec(_overall_judged_items, "spearman")
+        statistic = Statistic(
+            metric_stem(*key),
+            partial(_correlation_with_annotator, *key),
+            primary=is_primary,
+            aspect=key[0],
+            ends=(-1.0, 1.0),
+            constant=0.0,
+            paired=test,
         )
+        statistics.append(statistic)
     return tuple(statistics)
 
 
@@ -166,11 +176,12 @@ def mean_grade(score: str) -> Statistic:
     """
 
     def compute(rows: AnnotatedRows) -> Computed:
-        graded = [o for o in rows.judged if score in o.scores]
-        clusters = [o.group for o in graded]
-        return computed_mean(
-            [o.scores[score] for o in graded], clusters, "no explanation was graded"
-        )
+        graded = [
+            observation for observation in rows.judged if score in observation.scores
+        ]
+        grades = [observation.scores[score] for observation in graded]
+        clusters = [observation.group for observation in graded]
+        return computed_mean(grades, clusters, "no explanation was graded")
 
     return Statistic(f"{score}_mean", compute)
 
@@ -200,11 +211,17 @@ def annotator_correlation(
 def _correlation_with_annotator(
     dimension: str, annotator: str, coefficient: RankCoefficient, rows: AnnotatedRows
 ) -> Computed:
-    aspect = rows.overall if dimension == OVERALL else dimension
-    scored = [o for o in rows.imputed if aspect in o.scores]
+    aspect = dimension
+    if dimension == OVERALL:
+        aspect = rows.overall
+    scored = [
+        observation for observation in rows.imputed if aspect in observation.scores
+    ]
     table = rows.ratings(scored, dimension)
     rated = mean_of_known(table) if annotator == MEAN else table[int(annotator) - 1]
-    judged = np.array([o.scores[aspect] for o in scored], dtype=float)
+    judged = np.array(
+        [observation.scores[aspect] for observation in scored], dtype=float
+    )
     return _correlation_where_known(scored, judged, rated, coefficient)
 
 
@@ -217,7 +234,10 @@ def _correlation_among_annotators(
 ) -> Computed:
     table = rows.ratings(rows.judged, dimension)
     index = int(annotator) - 1
-    mean = mean_of_known(np.delete(table, index, axis=0) if leave_one_out else table)
+    averaged = table
+    if leave_one_out:
+        averaged = np.delete(table, index, axis=0)
+    mean = mean_of_known(averaged)
     return _correlation_where_known(rows.judged, table[index], mean, coefficient)
 
 
@@ -230,8 +250,8 @@ def _correlation_where_known(
     """Correlation over the samples for which both are known."""
     has_both = ~np.isnan(x) & ~np.isnan(y)
     clusters = [
-        o.group
-        for o, both_known in zip(observations, has_both, strict=True)
+        observation.group
+        for observation, both_known in zip(observations, has_both, strict=True)
         if both_known
     ]
     return computed_correlation(x[has_both], y[has_both], clusters, coefficient)
@@ -243,9 +263,9 @@ def _overall_judged_items(rows: AnnotatedRows) -> dict[str, JudgedItem]:
     """
     means = mean_of_known(rows.ratings(rows.scored, OVERALL))
     judged_items = {}
-    for o, mean in zip(rows.scored, means.tolist(), strict=True):
+    for observation, mean in zip(rows.scored, means.tolist(), strict=True):
         if not math.isnan(mean):
-            score = o.scores[rows.overall]
-            name = f"{o.uid}/{o.image_model}"
-            judged_items[name] = JudgedItem(o.group, score, mean)
+            score = observation.scores[rows.overall]
+            name = f"{observation.uid}/{observation.image_model}"
+            judged_items[name] = JudgedItem(observation.group, score, mean)
     return judged_items

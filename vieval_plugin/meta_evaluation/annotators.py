@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 
 from vieval_plugin.meta_evaluation.annotator_agreement import (
     COEFFICIENTS,
@@ -118,8 +119,14 @@ class WithAnnotators(Annotated, Report):
                 run.label: self._judged(run, rows, options)
                 for run, rows in observed(runs, part)
             }
-            rated = {o.uid: o for rows in judged.values() for o in rows.judged}
-            rated_by_uid = sorted(rated.values(), key=lambda o: o.uid)
+            rated = {
+                observation.uid: observation
+                for rows in judged.values()
+                for observation in rows.judged
+            }
+            rated_by_uid = sorted(
+                rated.values(), key=lambda observation: observation.uid
+            )
             first_rows = next(iter(judged.values()))
             annotator_rows = replace(first_rows, judged=tuple(rated_by_uid))
             annotator_numbers = list(
@@ -148,7 +155,7 @@ class WithAnnotators(Annotated, Report):
     def _judged(
         self, run: Run, observations: Sequence[Observation], options: StatisticsOptions
     ) -> AnnotatedRows:
-        scored = {name for o in observations for name in o.scores}
+        scored = {name for observation in observations for name in observation.scores}
         dimensions = tuple(
             dimension for dimension in self.dimensions if dimension in scored
         )
@@ -178,19 +185,18 @@ class WithAnnotators(Annotated, Report):
         counts = self._counts(rows)
         failed = len(rows.judged) - len(rows.scored)
         for dimension, n in counts.items():
-            yield Number(run.label, Estimate(n, n=n), part, dimension, "scored")
-            yield Number(
-                run.label, Estimate(failed, n=failed), part, dimension, "failed"
-            )
+            scored_count = Estimate(n, n=n)
+            failed_count = Estimate(failed, n=failed)
+            yield Number(run.label, scored_count, part, dimension, "scored")
+            yield Number(run.label, failed_count, part, dimension, "failed")
         for statistic in correlations([*counts], self.annotators):
-            estimate = replace(
-                estimate_of(statistic, rows, bootstrap), n=counts[statistic.aspect]
-            )
+            estimate = estimate_of(statistic, rows, bootstrap)
+            estimate = replace(estimate, n=counts[statistic.aspect])
             yield _number(run.label, estimate, part, statistic)
-            if (
-                statistic.name == metric_stem(statistic.aspect, MEAN, "spearman")
-                and statistic.aspect != OVERALL
-            ):
+            is_leading = statistic.name == metric_stem(
+                statistic.aspect, MEAN, "spearman"
+            )
+            if is_leading and statistic.aspect != OVERALL:
                 yield Number(
                     run.label,
                     estimate,
@@ -200,20 +206,17 @@ class WithAnnotators(Annotated, Report):
                     breakdown="dimension",
                     value=statistic.aspect,
                 )
-        scored_names = {name for o in rows.judged for name in o.scores}
+        scored_names = {
+            name for observation in rows.judged for name in observation.scores
+        }
         for name in sorted(scored_names - {*run.aspects, *self.dimensions}):
-            graded = sum(name in o.scores for o in rows.judged)
-            mean = estimate_of(mean_grade(name), rows, bootstrap)
-            value, low, high = (
-                HIGHEST_GRADE * end for end in (mean.value, mean.low, mean.high)
-            )
-            grade = Estimate(value, low, high, n=graded, reasons=mean.reasons)
+            grade = _grade(name, rows, bootstrap)
             yield Number(run.label, grade, part, name, "grade")
 
     def _counts(self, rows: AnnotatedRows) -> dict[str, int]:
         counts = {OVERALL: len(rows.scored)}
         for dimension in self.dimensions:
-            n = sum(dimension in o.scores for o in rows.judged)
+            n = sum(dimension in observation.scores for observation in rows.judged)
             if n:
                 counts[dimension] = n
         return counts
@@ -228,23 +231,22 @@ class WithAnnotators(Annotated, Report):
             for number in numbers
             if number.role == "judge" and number.statistic != "grade"
         }
-        for dimension in (d for d in (OVERALL, *self.dimensions) if d in judged):
-            names = {
-                metric_stem(
-                    dimension, annotator, c
-                ): f"manual {annotator} {_SYMBOLS[c]}"
-                for annotator in self.annotators
-                for c in COEFFICIENTS
-            }
+        for dimension in (OVERALL, *self.dimensions):
+            if dimension not in judged:
+                continue
+            names = {}
+            for annotator, coefficient in product(self.annotators, COEFFICIENTS):
+                stem = metric_stem(dimension, annotator, coefficient)
+                names[stem] = f"manual {annotator} {_SYMBOLS[coefficient]}"
             is_overall = dimension == OVERALL
-            title = (
-                "Table 1. Overall score"
-                if is_overall
-                else f"{dimension.capitalize()} score"
-            )
+            title = f"{dimension.capitalize()} score"
+            table_name = dimension
+            if is_overall:
+                title = "Table 1. Overall score"
+                table_name = table_1.name
             yield replace(
                 table_1,
-                name=table_1.name if is_overall else dimension,
+                name=table_name,
                 title=f"{title}, with each annotator",
                 statistics=("scored", "failed", *names),
                 aspect=dimension,
@@ -271,6 +273,16 @@ class WithAnnotators(Annotated, Report):
         return compared_runs(correlations([OVERALL], [MEAN])[0], part, runs, rows_of)
 
 
+def _grade(name: str, rows: AnnotatedRows, bootstrap: Bootstrap) -> Estimate:
+    """The mean of a grade on its own scale."""
+    graded = sum(name in observation.scores for observation in rows.judged)
+    mean = estimate_of(mean_grade(name), rows, bootstrap)
+    value, low, high = (
+        HIGHEST_GRADE * end for end in (mean.value, mean.low, mean.high)
+    )
+    return Estimate(value, low, high, n=graded, reasons=mean.reasons)
+
+
 def _number(
     label: str,
     estimate: Estimate,
@@ -287,10 +299,14 @@ def _number(
 def _references(annotator_numbers: Sequence[Number], part: str) -> Iterator[Number]:
     """References for judges: annotators against the others, on average, and a constant answer."""
     leave_one_out = (
-        n for n in annotator_numbers if n.system == WITH_OTHERS and n.aspect == OVERALL
+        number
+        for number in annotator_numbers
+        if number.system == WITH_OTHERS and number.aspect == OVERALL
     )
     correlations = [
-        n.estimate for n in leave_one_out if n.statistic.endswith("spearman")
+        number.estimate
+        for number in leave_one_out
+        if number.statistic.endswith("spearman")
     ]
     if correlations:
         mean = replace(mean_over_parts(correlations), n=correlations[0].n)

@@ -41,29 +41,38 @@ def candidates_by_prompt(
         VievalError: nothing has a score, or several judges gave them.
     """
     scored = [record for record in records if record.verdict.scores]
-    provenances = [record.provenance for record in scored]
-    judges = {" ".join((p.judge, *p.settings, p.backbone)): None for p in provenances}
+    judges = dict.fromkeys(map(_judge_text, scored))
     if len(judges) != 1:
+        judge_names = ", ".join(judges) or "none"
         raise VievalError(
-            f"verdicts must have scores from one judge, got scores from {', '.join(judges) or 'none'}"
+            f"verdicts must have scores from one judge, got scores from {judge_names}"
         )
     aspects = {aspect for record in scored for aspect in record.verdict.scores}
     aspect = preferred([*aspects])[0]
     prompt_candidates = []
     for record in scored:
-        if aspect in record.verdict.scores:
+        scores = record.verdict.scores
+        if aspect in scores:
             identity = record.id
-            prompt = (identity.benchmark, identity.part, record.group or identity.uid)
-            candidate = Candidate(record, record.verdict.scores[aspect])
+            group = record.group or identity.uid
+            prompt = (identity.benchmark, identity.part, group)
+            candidate = Candidate(record, scores[aspect])
             prompt_candidates.append((prompt, candidate))
     by_prompt = grouped(prompt_candidates)
     return {
-        key: sorted(
-            candidates,
-            key=lambda candidate: best_first(candidate.score, candidate.record.id),
-        )
-        for key, candidates in by_prompt.items()
+        prompt: sorted(candidates, key=_place)
+        for prompt, candidates in by_prompt.items()
     }
+
+
+def _place(candidate: Candidate) -> tuple[Any, ...]:
+    return best_first(candidate.score, candidate.record.id)
+
+
+def _judge_text(record: Record) -> str:
+    """The judge of a record with its settings and its model."""
+    provenance = record.provenance
+    return " ".join((provenance.judge, *provenance.settings, provenance.backbone))
 
 
 def best_first(score: float, identity: SampleId) -> tuple[Any, ...]:

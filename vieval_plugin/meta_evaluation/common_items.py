@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, compress
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -48,6 +48,9 @@ class JudgedItem(NamedTuple):
 Items: TypeAlias = Mapping[str, JudgedItem]
 
 PairedCoefficientName: TypeAlias = Literal["spearman", "pearson"]
+
+#: Part, row and column of an item.
+_Cell: TypeAlias = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -126,9 +129,11 @@ def compared_means(
             _values(own_items, names), best_constant, _groups(own_items, names)
         )
         result = paired_comparison(difference, 0, seed, intervals=False)
-        return result.p if result.difference.value > 0 else 1.0
+        if result.difference.value > 0:
+            return result.p
+        return 1.0
 
-    return ComparedStatistic(
+    compared = ComparedStatistic(
         part,
         aspect,
         statistic,
@@ -137,8 +142,10 @@ def compared_means(
         unit,
         entrants,
         notes=notes,
-        above_constant=above_constant if constants else None,
     )
+    if constants:
+        return replace(compared, above_constant=above_constant)
+    return compared
 
 
 def compared_correlations(
@@ -168,54 +175,56 @@ def compared_correlations(
     0.316
     """
     tables = _Tables.from_items(items)
+    correlated = _CorrelatedItems(list(items), tables, coefficient, why_no_value)
     available_count = max(total, *map(len, items.values()), 0)
-    parts = list(dict.fromkeys(part for part, _ in tables.columns))
+    systems = [correlated.system(index, available_count) for index in range(len(items))]
+    pair = correlated.pair
+    return ComparedStatistic(
+        part, aspect, statistic, tuple(systems), pair, above_constant=correlates(pair)
+    )
 
-    def reasons(first: int, second: int) -> tuple[Bools, list[str]]:
-        """Common items of two judges, and the reason why each column has no value."""
-        first_scored = ~np.isnan(tables.scores[first])
-        second_scored = ~np.isnan(tables.scores[second])
-        common = first_scored & second_scored
-        why_not = []
-        for human, rows in zip(tables.human.T, common.T, strict=True):
-            why_not.append(why_no_value(human[rows]))
-        return common, why_not
 
-    def system(index: int, label: str) -> System:
-        common, why_not = reasons(index, index)
+@dataclass(frozen=True)
+class _CorrelatedItems:
+    """Items of judges whose scores are correlated with human ratings, by column."""
+
+    labels: Sequence[str]
+    tables: _Tables
+    coefficient: PairedCoefficientName
+    #: Reason why a column is left out, from human ratings of its common items.
+    why_no_value: Callable[[Floats], str]
+
+    def system(self, index: int, available_count: int) -> System:
+        """One judge on all that it scored."""
+        common, why_not = self._common(index, index)
         n = int(common.sum())
-        parts_with_value = {
-            part
-            for (part, _), why in zip(tables.columns, why_not, strict=True)
-            if not why
-        }
-        undefined = "" if n else "no sample has a score"
-        if n and not parts_with_value:
+        parts_with_value = set()
+        all_parts = {}
+        for (part, _), why in zip(self.tables.columns, why_not, strict=True):
+            all_parts[part] = None
+            if not why:
+                parts_with_value.add(part)
+        undefined = ""
+        if not n:
+            undefined = "no sample has a score"
+        elif not parts_with_value:
             undefined = f"undefined for every image model ({why_not[0]})"
-        missing_parts = [part for part in parts if part not in parts_with_value]
-        return System(
-            label, n, undefined, unranked_reason(n, available_count, missing_parts)
-        )
+        missing_parts = [part for part in all_parts if part not in parts_with_value]
+        unranked = unranked_reason(n, available_count, missing_parts)
+        return System(self.labels[index], n, undefined, unranked)
 
-    def pair(first: int, second: int) -> CommonSamplesStatistic:
-        common, why_not = reasons(first, second)
+    def pair(self, first: int, second: int) -> CommonSamplesStatistic:
+        """Two judges on what both scored."""
+        tables = self.tables
+        common, why_not = self._common(first, second)
         columns = [column for column, why in enumerate(why_not) if not why]
-        if not common[:, columns].any():
+        compared = common[:, columns]
+        if not compared.any():
             return CommonSamplesStatistic(0)
-        has_samples = np.any(common, axis=0)
-        left_out = []
-        for name, why, has in zip(tables.columns, why_not, has_samples, strict=True):
-            if why and has:
-                left_out.append(f"{'/'.join(name)}: {why}")
-        common = common[:, columns]
-        rows = np.any(common, axis=1)
+        rows = np.any(compared, axis=1)
         sides = (tables.scores[first], tables.scores[second], tables.human)
         first_scores, second_scores, human = (
-            np.where(common, side[:, columns], np.nan)[rows] for side in sides
-        )
-        note = (
-            f"not used to compare {labels[first]} and {labels[second]}: "
-            f"{because(left_out)}"
+            np.where(compared, side[:, columns], np.nan)[rows] for side in sides
         )
         difference = CorrelationDifference(
             first_scores,
@@ -223,16 +232,38 @@ def compared_correlations(
             human,
             list(compress(tables.groups, rows)),
             [tables.columns[column][0] for column in columns],
-            coefficient=coefficient,
+            coefficient=self.coefficient,
         )
-        notes = (note,) if left_out and first != second else ()
-        return CommonSamplesStatistic(int(common.sum()), difference, notes=notes)
+        left_out = self._left_out(common, why_not)
+        n = int(compared.sum())
+        if first == second or not left_out:
+            return CommonSamplesStatistic(n, difference)
+        note = (
+            f"not used to compare {self.labels[first]} and {self.labels[second]}: "
+            f"{because(left_out)}"
+        )
+        return CommonSamplesStatistic(n, difference, notes=(note,))
 
-    labels = list(items)
-    systems = tuple(system(index, label) for index, label in enumerate(labels))
-    return ComparedStatistic(
-        part, aspect, statistic, systems, pair, above_constant=correlates(pair)
-    )
+    def _common(self, first: int, second: int) -> tuple[Bools, list[str]]:
+        """Common items of two judges, and the reason why each column has no value."""
+        first_scored = ~np.isnan(self.tables.scores[first])
+        second_scored = ~np.isnan(self.tables.scores[second])
+        common = first_scored & second_scored
+        why_not = []
+        for human, rows in zip(self.tables.human.T, common.T, strict=True):
+            why_not.append(self.why_no_value(human[rows]))
+        return common, why_not
+
+    def _left_out(self, common: Bools, why_not: Sequence[str]) -> list[str]:
+        """Columns with common items that have no value, each with the reason."""
+        has_samples = np.any(common, axis=0)
+        left_out = []
+        for name, why, has in zip(
+            self.tables.columns, why_not, has_samples, strict=True
+        ):
+            if why and has:
+                left_out.append(f"{'/'.join(name)}: {why}")
+        return left_out
 
 
 class _Tables(NamedTuple):
@@ -253,9 +284,9 @@ class _Tables(NamedTuple):
         third.
         """
         by_cell = [_items_by_cell(label_items) for label_items in items.values()]
-        all_items = {
-            cell: item for label_items in by_cell for cell, item in label_items.items()
-        }
+        all_items: dict[_Cell, JudgedItem] = {}
+        for label_items in by_cell:
+            all_items |= label_items
         groups = {}
         for part, row, column in sorted(all_items):
             group = all_items[part, row, column].group
@@ -264,21 +295,20 @@ class _Tables(NamedTuple):
         row_of = {name: number for number, name in enumerate(groups)}
         column_of = {name: number for number, name in enumerate(columns)}
 
-        def table(values: Mapping[tuple[str, str, str], float]) -> Floats:
+        def table(cells: Mapping[_Cell, JudgedItem], field: str) -> Floats:
             array = np.full((len(groups), len(columns)), np.nan)
-            for (part, row, column), value in values.items():
-                array[row_of[part, row], column_of[part, column]] = value
+            for (part, row, column), item in cells.items():
+                row_index = row_of[part, row]
+                column_index = column_of[part, column]
+                array[row_index, column_index] = getattr(item, field)
             return array
 
-        human = table({cell: item.human for cell, item in all_items.items()})
-        scores = tuple(
-            table({cell: item.value for cell, item in label_items.items()})
-            for label_items in by_cell
-        )
+        human = table(all_items, "human")
+        scores = tuple(table(label_items, "value") for label_items in by_cell)
         return cls(human, scores, tuple(groups.values()), tuple(columns))
 
 
-def _items_by_cell(items: Items) -> dict[tuple[str, str, str], JudgedItem]:
+def _items_by_cell(items: Items) -> dict[_Cell, JudgedItem]:
     """Items of a system by part, row and column; an item without a row has one of its own."""
     cells = {}
     for name, item in items.items():
@@ -297,8 +327,11 @@ def _systems(items: Mapping[str, Items], unit: str, total: int) -> tuple[System,
     systems = []
     for label, system_items in items.items():
         n = len(system_items)
+        undefined = ""
         missing_parts = [part for part in parts if part not in parts_of[label]]
-        unranked = unranked_reason(n, available_count, missing_parts if n else (), unit)
-        undefined = "" if n else f"no {unit} with a score"
+        if not n:
+            undefined = f"no {unit} with a score"
+            missing_parts = []
+        unranked = unranked_reason(n, available_count, missing_parts, unit)
         systems.append(System(label, n, undefined, unranked))
     return tuple(systems)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations, product
+from itertools import chain, combinations, product, starmap
 
 import numpy as np
 
@@ -167,16 +167,16 @@ class SystemPair:
     @property
     def reason(self) -> str:
         """Reason why a small adjusted p shows no difference; empty if it shows one."""
+        if not self.doubtful:
+            return ""
         better = self.better_first()
-        return (
-            f"significant only if failures of {better.first} are left out"
-            if self.doubtful
-            else ""
-        )
+        return f"significant only if failures of {better.first} are left out"
 
     def better_first(self) -> SystemPair:
         """Return the pair with the better system first, so that its difference is not negative."""
-        return self.turned if self.result.difference.value < 0 else self
+        if self.result.difference.value < 0:
+            return self.turned
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +218,9 @@ class Comparison:
         order = self.compared.order
         if not order or pair.significant:
             return pair.better_first()
-        if order.index(pair.first) < order.index(pair.second):
+        first_place = order.index(pair.first)
+        second_place = order.index(pair.second)
+        if first_place < second_place:
             return pair
         return pair.turned
 
@@ -235,9 +237,9 @@ class Comparison:
         if not self.other_pairs:
             return f"Holm correction over {ranked}"
         entrants = self.compared.entrants
-        ranked_share = (
-            f"{ranked} of ranked {entrants}, and separately over " if self.pairs else ""
-        )
+        ranked_share = ""
+        if self.pairs:
+            ranked_share = f"{ranked} of ranked {entrants}, and separately over "
         return f"Holm correction over {ranked_share}{unranked} with unranked {entrants}"
 
     def beats(self, label: str, other_label: str) -> bool:
@@ -257,9 +259,11 @@ class Comparison:
         """
         labels = {system.label for system in self.ranked}
         beaten = set()
+        rival_count = len(labels) - 1
         for pair in map(SystemPair.better_first, self.pairs):
-            adjusted = pair.result.p * (len(labels) - 1)
-            is_shown = adjusted <= pair.level and pair.decides and not pair.doubtful
+            adjusted = pair.result.p * rival_count
+            is_small = adjusted <= pair.level
+            is_shown = is_small and pair.decides and not pair.doubtful
             if is_shown or pair.significant:
                 beaten.add(pair.second)
         return frozenset(labels - beaten)
@@ -272,8 +276,9 @@ class Comparison:
         labels = [system.label for system in self.ranked]
         positions = []
         for position in range(1, len(labels)):
-            pairs = product(labels[:position], labels[position:])
-            if all(self.beats(better, worse) for better, worse in pairs):
+            upper = labels[:position]
+            lower = labels[position:]
+            if all(starmap(self.beats, product(upper, lower))):
                 positions.append(position)
         return tuple(positions)
 
@@ -283,21 +288,21 @@ class Comparison:
         """
         labels = [system.label for system in self.ranked]
         lines = []
-        if len(self.pairs) > SIGNIFICANCE_LEVEL * (1 + PERMUTATIONS):
+        most_pairs = SIGNIFICANCE_LEVEL * (1 + PERMUTATIONS)
+        if len(self.pairs) > most_pairs:
             lines.append(
                 f"{PERMUTATIONS} permutations are too few for any of {len(self.pairs)} "
-                "pairs to differ significantly after the correction, so no test "
-                "supports the ranks"
+                "pairs to differ significantly after the correction, "
+                "so no test supports the ranks"
             )
-        for position, better in enumerate(labels):
-            for worse in labels[position + 1 :]:
-                pair = self.pair_of(better, worse)
-                if pair and self.beats(worse, better):
-                    common = f"{pair.n} {self.compared.unit} they have in common"
-                    lines.append(
-                        f"{worse} ranks below {better} by its own value, but is significantly "
-                        f"better on the {common}"
-                    )
+        for better, worse in combinations(labels, 2):
+            pair = self.pair_of(better, worse)
+            if pair and self.beats(worse, better):
+                lines.append(
+                    f"{worse} ranks below {better} by its own value, "
+                    f"but is significantly better on the {pair.n} "
+                    f"{self.compared.unit} they have in common"
+                )
         return tuple(lines)
 
 
@@ -336,48 +341,58 @@ def compare_systems(
     ([(1, 1), (2, 2)], 1.0)
     """
     systems = systems_by_own_number(compared)
-    defined = {system.label for system in systems if not math.isnan(system.value)}
-    indices = _defined_indices(compared, defined)
+    indices = _defined_indices(compared, systems)
     reason = _missing_pairs_reason(compared, systems)
     if reason:
         return Comparison(compared, systems, reason=reason)
     seed = _seed(compared, benchmark, options)
-    families: dict[object, list[SystemPair]] = {}
     unranked = {system.label for system in compared.systems if system.unranked}
+    families: dict[object, list[SystemPair]] = {}
     for two in combinations(indices, 2):
         labels = {compared.systems[index].label for index in two}
-        with_interval = intervals and (against is None or against in labels)
-        if tested := _tested(compared, two, options.draws, seed, with_interval):
-            family = against if against in labels else bool(unranked & labels)
-            families.setdefault(family, []).append(tested)
-    adjusted = [
-        pair
-        for family in families.values()
-        for pair in _adjusted(family, compared, seed)
+        is_wanted = against is None or against in labels
+        with_interval = intervals and is_wanted
+        tested = _tested(compared, two, options.draws, seed, with_interval)
+        if tested is None:
+            continue
+        family: object = against
+        if against not in labels:
+            family = bool(unranked & labels)
+        families.setdefault(family, []).append(tested)
+    adjusted_families = [
+        _adjusted(family_pairs, compared, seed) for family_pairs in families.values()
     ]
-    pairs = tuple(pair for pair in adjusted if not unranked & {pair.first, pair.second})
-    other_pairs = tuple(
-        pair for pair in adjusted if unranked & {pair.first, pair.second}
-    )
-    if not adjusted:
-        return _without_pairs(compared, systems)
+    pairs, other_pairs = _split_by_rank(chain(*adjusted_families), unranked)
+    if not families:
+        reason = (
+            f"no two of these {compared.entrants} share {compared.unit} that a test "
+            "can use"
+        )
+        return Comparison(compared, systems, reason=reason)
     return Comparison(compared, _ranked(systems, pairs), pairs, other_pairs)
 
 
-def _without_pairs(
-    compared: ComparedStatistic, systems: tuple[System, ...]
-) -> Comparison:
-    return Comparison(
-        compared,
-        systems,
-        reason=f"no two of these {compared.entrants} share {compared.unit} that a test can use",
-    )
+def _split_by_rank(
+    tested: Iterable[SystemPair], unranked: set[str]
+) -> tuple[tuple[SystemPair, ...], tuple[SystemPair, ...]]:
+    """Pairs of ranked systems, and pairs with an unranked one."""
+    pairs = []
+    other_pairs = []
+    for pair in tested:
+        if unranked & {pair.first, pair.second}:
+            other_pairs.append(pair)
+        else:
+            pairs.append(pair)
+    return tuple(pairs), tuple(other_pairs)
 
 
-def _defined_indices(compared: ComparedStatistic, defined: set[str]) -> list[int]:
+def _defined_indices(
+    compared: ComparedStatistic, systems: Iterable[System]
+) -> list[int]:
     """Indices of systems with a number by label, so that a pair is one in any order of results."""
     index_of = compared.index_by_label
-    return [index_of[label] for label in sorted(index_of) if label in defined]
+    defined = {system.label for system in systems if not math.isnan(system.value)}
+    return [index_of[label] for label in sorted(defined)]
 
 
 def _tested(
@@ -391,11 +406,15 @@ def _tested(
     use.
     """
     first, second = (compared.systems[index].label for index in indices)
-    key = first, second, draws, tuple(np.atleast_1d(seed)), intervals
-    if key not in compared.tests:
-        common = compared.pair(*indices)
-        result = common.tested(draws, seed, intervals)
-        compared.tests[key] = result and SystemPair(
+    seeds = tuple(np.atleast_1d(seed))
+    key = (first, second, draws, seeds, intervals)
+    if key in compared.tests:
+        return compared.tests[key]
+    common = compared.pair(*indices)
+    result = common.tested(draws, seed, intervals)
+    tested = None
+    if result:
+        tested = SystemPair(
             first,
             second,
             common.n,
@@ -405,7 +424,8 @@ def _tested(
             decides=common.decides,
             level=compared.level,
         )
-    return compared.tests[key]
+    compared.tests[key] = tested
+    return tested
 
 
 def compare_pair(
@@ -424,13 +444,15 @@ def compare_pair(
         first, second: their labels.
     """
     index_of = compared.index_by_label
-    if not {first, second} <= index_of.keys():
+    if first not in index_of or second not in index_of:
         return None
     one, other = sorted((first, second))  # as in `compare_systems`
     seed = _seed(compared, benchmark, options)
     indices = (index_of[one], index_of[other])
     pair = _tested(compared, indices, options.draws, seed, intervals)
-    return pair and (pair if pair.first == first else pair.turned)
+    if pair is None or pair.first == first:
+        return pair
+    return pair.turned
 
 
 def restrict_systems(
@@ -440,17 +462,18 @@ def restrict_systems(
     indices = [
         index for label, index in compared.index_by_label.items() if label in labels
     ]
-    above_constant = compared.above_constant
+    systems = tuple(compared.systems[index] for index in indices)
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         return compared.pair(indices[first], indices[second])
 
+    restricted = replace(compared, systems=systems, pair=pair)
+    above_constant = compared.above_constant
+    if above_constant is None:
+        return restricted
     return replace(
-        compared,
-        systems=tuple(compared.systems[index] for index in indices),
-        pair=pair,
-        above_constant=above_constant
-        and (lambda index, seed: above_constant(indices[index], seed)),
+        restricted,
+        above_constant=lambda index, seed: above_constant(indices[index], seed),
     )
 
 
@@ -468,11 +491,12 @@ def above_constant_p(
     seed = _seed(compared, benchmark, options)
     p_values = {}
     for index, system in enumerate(compared.systems):
-        key = system.label, *seed
-        if not system.undefined and key not in compared.alone:
+        if system.undefined:
+            continue
+        key = (system.label, *seed)
+        if key not in compared.alone:
             compared.alone[key] = compared.above_constant(index, seed)
-        if not system.undefined:
-            p_values[system.label] = compared.alone[key]
+        p_values[system.label] = compared.alone[key]
     return p_values
 
 
@@ -487,7 +511,9 @@ def correlates(
         statistic = pair(index, index).statistic
         if not isinstance(statistic, CorrelationDifference):
             return math.nan
-        return independence_p(statistic, seed) if statistic.estimates()[0] > 0 else 1.0
+        if statistic.estimates()[0] > 0:
+            return independence_p(statistic, seed)
+        return 1.0
 
     return above_constant
 
@@ -515,18 +541,18 @@ def average_benchmarks(
     ]
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
-        two = labels[first], labels[second]
-        common = []
+        first_label = labels[first]
+        second_label = labels[second]
+        n = 0
+        paired = []
         for compared, index_of in zip(statistics, indices, strict=True):
-            if index_of.keys() >= {*two}:
-                positions = (index_of[label] for label in two)
-                common.append(compared.pair(*positions))
-        paired = [
-            samples.statistic for samples in common if samples.statistic is not None
-        ]
-        if len(paired) < len(statistics):
-            return CommonSamplesStatistic(0)
-        n = sum(samples.n for samples in common)
+            if first_label not in index_of or second_label not in index_of:
+                return CommonSamplesStatistic(0)
+            common = compared.pair(index_of[first_label], index_of[second_label])
+            if common.statistic is None:
+                return CommonSamplesStatistic(0)
+            n += common.n
+            paired.append(common.statistic)
         return CommonSamplesStatistic(n, AveragedDifference(paired, weights))
 
     statistic = _mean_title(comparisons)
@@ -540,29 +566,26 @@ def _averaged_system(
     benchmarks: list[str],
 ) -> System:
     """System over all benchmarks, with the reasons why it has no number or no rank."""
-    systems_by_benchmark = [
-        s.systems[index[label]] if label in index else None
-        for s, index in zip(statistics, indices, strict=True)
-    ]
-    by_benchmark = list(zip(benchmarks, systems_by_benchmark, strict=True))
-    missing = dict.fromkeys(
-        benchmark for benchmark, system in by_benchmark if system is None
-    )
-    undefined = [
-        f"{benchmark}: {s.undefined}"
-        for benchmark, s in by_benchmark
-        if s and s.undefined
-    ]
-    not_ranked = [
-        f"{benchmark}: {s.unranked}"
-        for benchmark, s in by_benchmark
-        if s and s.unranked
-    ]
-    not_compared = [f"not compared on {', '.join(missing)}"] if missing else []
-    why_not = "; ".join(dict.fromkeys(not_compared or undefined))
-    unranked = "; ".join(dict.fromkeys(not_ranked))
-    n = sum(system.n for system in systems_by_benchmark if system)
-    return System(label, n, why_not, unranked)
+    n = 0
+    missing: dict[str, None] = {}
+    undefined: dict[str, None] = {}
+    unranked: dict[str, None] = {}
+    for benchmark, statistic, index_of in zip(
+        benchmarks, statistics, indices, strict=True
+    ):
+        if label not in index_of:
+            missing[benchmark] = None
+            continue
+        system = statistic.systems[index_of[label]]
+        n += system.n
+        if system.undefined:
+            undefined[f"{benchmark}: {system.undefined}"] = None
+        if system.unranked:
+            unranked[f"{benchmark}: {system.unranked}"] = None
+    why_not = "; ".join(undefined)
+    if missing:
+        why_not = f"not compared on {', '.join(missing)}"
+    return System(label, n, why_not, "; ".join(unranked))
 
 
 def _mean_title(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> str:
@@ -603,27 +626,31 @@ def systems_by_own_number(compared: ComparedStatistic) -> tuple[System, ...]:
     """
     systems = []
     for index, system in enumerate(compared.systems):
-        if (
-            not system.undefined
-            and not compared.untestable_reason
-            and math.isnan(system.value)
-        ):
-            if system.label not in compared.alone:
-                own_samples = compared.pair(index, index).statistic
-                compared.alone[system.label] = (
-                    math.nan if own_samples is None else own_samples.estimates()[0]
-                )
-            value = compared.alone[system.label]
+        lacks_value = math.isnan(system.value) and not system.undefined
+        if lacks_value and not compared.untestable_reason:
+            value = _own_value(compared, index)
             undefined = ""
             if math.isnan(value):
                 undefined = f"undefined on its {system.n} {compared.unit}"
             system = replace(system, value=value, undefined=undefined)
         systems.append(system)
     if compared.order:
-        return tuple(
-            sorted(systems, key=lambda system: compared.order.index(system.label))
-        )
-    return tuple(sorted(systems, key=_rank_by_own_number))
+        systems.sort(key=lambda system: compared.order.index(system.label))
+    else:
+        systems.sort(key=_rank_by_own_number)
+    return tuple(systems)
+
+
+def _own_value(compared: ComparedStatistic, index: int) -> float:
+    """A system's value on all that it scored, computed once; NaN where undefined."""
+    label = compared.systems[index].label
+    if label not in compared.alone:
+        own_samples = compared.pair(index, index).statistic
+        value = math.nan
+        if own_samples is not None:
+            value, _ = own_samples.estimates()
+        compared.alone[label] = value
+    return compared.alone[label]
 
 
 def _rank_by_own_number(system: System) -> tuple[bool, bool, float]:
@@ -643,13 +670,15 @@ def _missing_pairs_reason(
     able = [system.label for system in systems if not math.isnan(system.value)]
     if compared.untestable_reason or len(able) > 1:
         return compared.untestable_reason
-    undefined = [system for system in systems if system.undefined]
-    unable = "".join(f"; {system.label}: {system.undefined}" for system in undefined)
+    unable = ""
+    for system in systems:
+        if system.undefined:
+            unable += f"; {system.label}: {system.undefined}"
     available = "but none has a value"
     if able:
         available = f"but only {able[0]} has a value"
-        if len(systems) == 1:
-            available = f"got one ({able[0]})"
+    if able and len(systems) == 1:
+        available = f"got one ({able[0]})"
     return f"at least two {compared.entrants} are required, {available}{unable}"
 
 
@@ -659,17 +688,22 @@ def _adjusted(
     """Pairs of one family with p adjusted by Holm, and doubtful where that is small only while
     failures are left out.
     """
-    p_values = [pair.result.p if pair.decides else math.nan for pair in pairs]
+    p_values = []
+    failure_p_values = []
+    for pair in pairs:
+        p = math.nan
+        failure_p = math.nan
+        if pair.decides:
+            p = pair.result.p
+            failure_p = _p_with_failures(pair.better_first(), compared, seed)
+        p_values.append(p)
+        failure_p_values.append(failure_p)
     adjusted = holm(p_values).tolist()
-    failure_p_values = [
-        _p_with_failures(pair.better_first(), compared, seed) for pair in pairs
-    ]
     penalised = holm(failure_p_values).tolist()
     adjusted_pairs = []
     for pair, p, penalised_p in zip(pairs, adjusted, penalised, strict=True):
-        adjusted_pairs.append(
-            replace(pair, adjusted=p, doubtful=p <= pair.level < penalised_p)
-        )
+        is_doubtful = p <= pair.level < penalised_p
+        adjusted_pairs.append(replace(pair, adjusted=p, doubtful=is_doubtful))
     return adjusted_pairs
 
 
@@ -677,20 +711,19 @@ def _p_with_failures(
     pair: SystemPair, compared: ComparedStatistic, seed: Seed
 ) -> float:
     """The p of a pair, and no smaller than that with the first one's failures as the lowest
-    value; NaN if it decides nothing.
+    value.
     """
+    if compared.with_failures is None:
+        return pair.result.p
     index_of = compared.index_by_label
-    if not pair.decides:
-        return math.nan
-    penalised = None
-    if compared.with_failures:
-        indices = index_of[pair.first], index_of[pair.second]
-        penalised = compared.with_failures(*indices)
-    result = penalised and penalised.tested(0, seed, intervals=False)
-    if result:
-        penalised_p = result.p if result.difference.value > 0 else 1.0
-        return max(pair.result.p, penalised_p)
-    return pair.result.p
+    penalised = compared.with_failures(index_of[pair.first], index_of[pair.second])
+    result = penalised.tested(0, seed, intervals=False)
+    if result is None:
+        return pair.result.p
+    penalised_p = 1.0
+    if result.difference.value > 0:
+        penalised_p = result.p
+    return max(pair.result.p, penalised_p)
 
 
 def _ranked(
@@ -709,8 +742,12 @@ def _ranked(
     if len(able) < 2:
         return tuple(systems)
     beats = np.zeros((len(able), len(able)), dtype=bool)
-    for pair in (pair.better_first() for pair in pairs if pair.significant):
-        beats[able.index(pair.first), able.index(pair.second)] = True
+    for pair in pairs:
+        if pair.significant:
+            ordered = pair.better_first()
+            better = able.index(ordered.first)
+            worse = able.index(ordered.second)
+            beats[better, worse] = True
     best, worst = rank_ranges(beats)
     ranks = zip(best.tolist(), worst.tolist(), strict=True)
     ranges = dict(zip(able, ranks, strict=True))

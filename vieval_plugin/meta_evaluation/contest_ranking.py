@@ -8,6 +8,7 @@ import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -79,7 +80,11 @@ class ContestStrengths:
 
 def by_strength(numbers: Iterable[Number]) -> list[Number]:
     """Strengths from the largest, those that are not known among the mean ones."""
-    return sorted(numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0)
+    return sorted(numbers, key=_falling_value)
+
+
+def _falling_value(number: Number) -> float:
+    return -number.estimate.value if number.estimate.defined else 0
 
 
 def rank_contests(
@@ -98,40 +103,21 @@ def rank_contests(
     for part in dict.fromkeys(part for run in runs for part in run.records):
         by_annotators = []
         by_judges = []
-        for run in (run for run in runs if part in run.records):
-            voted = [
-                judged for judged in run.records[part] if judged[0].votes is not None
-            ]
+        for run in runs:
+            judged = run.records.get(part, [])
+            voted = [records for records in judged if records[0].votes is not None]
             observed = apply_contest_policy(map(observe, voted), options)
             pairs = judged_pairs(observed)
             if not len(pairs.contest):
                 continue
+            ranked = partial(_ranked, run.benchmark, part, pairs, options)
             if (pairs.human != NONE).any():
                 compared = win_rate_statistic(VOTES, pairs, pairs.human)
-                by_annotators.append(
-                    _ranked(
-                        run.benchmark,
-                        part,
-                        PEOPLE,
-                        pairs,
-                        pairs.human,
-                        compared,
-                        options,
-                    )
-                )
+                by_annotators.append(ranked(PEOPLE, pairs.human, compared))
             for subject in subjects_of(observed, run.aspects):
+                codes = judge_codes(pairs, subject)
                 compared = win_rate_statistic(subject, pairs)
-                by_judges.append(
-                    _ranked(
-                        run.benchmark,
-                        part,
-                        str(run.name),
-                        pairs,
-                        judge_codes(pairs, subject),
-                        compared,
-                        options,
-                    )
-                )
+                by_judges.append(ranked(str(run.name), codes, compared))
         # people voted on the same contests whoever judged them; most of them count
         by_annotators.sort(key=lambda ranking: -ranking.strengths.answered_pairs)
         rankings += [*by_annotators[:1], *by_judges]
@@ -162,20 +148,23 @@ def contest_strengths(
     fitted = strengths(won.sum(axis=0), tied.sum(axis=0))
     logs = fitted.log_strengths
     decided = won + won.transpose(0, 2, 1)
-    played = (decided + tied).sum(axis=(0, 2))
+    played = (decided + tied).sum(axis=(0, 2)).astype(int)
     reason = ""
     estimates = [Estimate(np.nan) for _ in models]
     shares = dict[str, float]()
     if np.isnan(logs).any():
-        reason = SEPARATED if answers else "no contest has an answer"
+        reason = "no contest has an answer"
+        if answers:
+            reason = SEPARATED
     else:
         name = f"{benchmark}/{part}"
         estimates = _strength_estimates(logs, won, tied, name, options)
-        shares = dict(zip(models, map(float, win_shares(fitted)), strict=True))
+        shares = dict(zip(models, win_shares(fitted).tolist(), strict=True))
     judge = JudgeName(voter, "", voter)
     numbers = []
-    for model, estimate, n in zip(models, estimates, played, strict=True):
-        contests = int(n)
+    for model, estimate, contests in zip(
+        models, estimates, played.tolist(), strict=True
+    ):
         number = Number(
             model,
             replace(estimate, n=contests),
@@ -211,11 +200,11 @@ def _strength_estimates(
 def _ranked(
     benchmark: str,
     part: str,
-    voter: str,
     pairs: Pairs,
+    options: StatisticsOptions,
+    voter: str,
     codes: Ints,
     compared: ComparedStatistic,
-    options: StatisticsOptions,
 ) -> ContestRanking:
     voter_strengths = contest_strengths(
         benchmark, part, voter, compared.aspect, pairs, codes, options
@@ -234,12 +223,9 @@ def _ranked(
         judge=JudgeName(voter, "", voter),
         measure=STRENGTH,
     )
-    return ContestRanking(
-        leaderboard(
-            statistic, Findings(voter_strengths.numbers), benchmark, (), options
-        ),
-        voter_strengths,
-    )
+    findings = Findings(voter_strengths.numbers)
+    board = leaderboard(statistic, findings, benchmark, (), options)
+    return ContestRanking(board, voter_strengths)
 
 
 def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:
@@ -259,13 +245,12 @@ def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:
     decisive = np.isin(codes, (FIRST, SECOND))
     better, worse = np.where(codes == SECOND, [second, first], [first, second])
     is_decided = counts & decisive
-    cells = tuple(column[is_decided] for column in (group, better, worse))
-    np.add.at(won, cells, 1)
+    decided_cells = (group[is_decided], better[is_decided], worse[is_decided])
+    np.add.at(won, decided_cells, 1)
     is_tied = counts & ~decisive
-    for ordered_pair in ((first, second), (second, first)):
-        cells = tuple(column[is_tied] for column in (group, *ordered_pair))
-        np.add.at(tied, cells, 1)
-    return models, won, tied
+    tied_cells = (group[is_tied], first[is_tied], second[is_tied])
+    np.add.at(tied, tied_cells, 1)
+    return models, won, tied + tied.transpose(0, 2, 1)
 
 
 def _interval(resamples: Floats) -> tuple[float, float]:

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import chain, compress
 
 import numpy as np
 
@@ -115,7 +116,9 @@ class CorrectedRanking:
     def ratings_difference(self, pair: SystemPair) -> Estimate:
         """The difference of a pair by people's ratings alone, the first less the second."""
         negated = self.by_ratings.get((pair.second, pair.first))
-        return negated.negated if negated else self.by_ratings[pair.first, pair.second]
+        if negated:
+            return negated.negated
+        return self.by_ratings[pair.first, pair.second]
 
     @property
     def judge_order(self) -> tuple[str, ...]:
@@ -133,25 +136,28 @@ class CorrectedRanking:
         """Generators of which people rated fewer than `LEAST_RATED` prompts, where images of
         others are left.
         """
-        return tuple(e for e in self.estimates if e.rated and not e.decides)
+        return tuple(
+            estimate
+            for estimate in self.estimates
+            if estimate.rated and not estimate.decides
+        )
 
     @property
     def decides_nothing(self) -> bool:
         """True where no pair is decided by these labels, whatever its difference."""
-        is_short = bool(self.short_of_ratings or self.selected) or not (
-            self.look is None or self.look.decides
-        )
-        return is_short and all(
-            math.isnan(pair.adjusted) for pair in self.ranking.comparison.pairs
-        )
+        is_before_a_look = self.look is not None and not self.look.decides
+        is_short = self.short_of_ratings or self.selected or is_before_a_look
+        if not is_short:
+            return False
+        return all(math.isnan(pair.adjusted) for pair in self.ranking.comparison.pairs)
 
     @property
     def decided(self) -> bool:
         """True where one generator is significantly better than each other."""
-        first, *rivals = self.order or ("",)
-        return bool(rivals) and all(
-            self.ranking.comparison.beats(first, rival) for rival in rivals
-        )
+        if len(self.order) < 2:
+            return False
+        first, *rivals = self.order
+        return all(self.ranking.comparison.beats(first, rival) for rival in rivals)
 
 
 def rank_corrected(
@@ -178,13 +184,12 @@ def rank_corrected(
     """
     judged = generators_of(run, options)
     aspects = dict.fromkeys(
-        aspect
-        for generator in judged
-        for aspect in generator.aspects
-        if _is_on_judge_scale(judged, aspect)
+        aspect for generator in judged for aspect in generator.aspects
     )
     rankings = []
     for aspect in aspects:
+        if not _is_on_judge_scale(judged, aspect):
+            continue
         estimates = [
             _estimated(run, generator, aspect, options) for generator in judged
         ]
@@ -196,11 +201,10 @@ def rank_corrected(
 def _estimated(
     run: Run, generator: GeneratorImages, aspect: str, options: StatisticsOptions
 ) -> GeneratorEstimates:
-    images = [image for image in generator.all if aspect in image.scores]
+    images = _scored_images(generator, aspect)
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
-    ratings = np.array([mean_rating(image, aspect) for image in images], dtype=float)
-    kinds = [image.kind for image in images]
-    rated = ~np.isnan(ratings)
+    rated_images = [image for image in images if _is_rated(image, aspect)]
+    rated_kinds = {image.kind for image in rated_images}
     rated_units = _rated_units(images, aspect)
     by_ratings, corrected, unweighted = (
         _powered(images, aspect, weight) for weight in (0.0, None, 1.0)
@@ -212,10 +216,8 @@ def _estimated(
         powered._replace(mean=_bound_interval(powered, rated_units))
         for powered in (by_ratings, corrected)
     )
-    kind_of_image = np.array(kinds)
-    unrated_kinds = tuple(
-        kind for kind in dict.fromkeys(kinds) if not any(rated[kind_of_image == kind])
-    )
+    kinds = dict.fromkeys(image.kind for image in images)
+    unrated_kinds = [kind for kind in kinds if kind not in rated_kinds]
     scores = score_prompts(images, aspect)
     raw = bootstrap.estimate(mean_over_prompts(scores, clusters_of(images)))
     return GeneratorEstimates(
@@ -223,10 +225,10 @@ def _estimated(
         raw,
         by_ratings,
         corrected,
-        int(rated.sum()),
+        len(rated_images),
         rated_units,
         len(images),
-        unrated_kinds,
+        tuple(unrated_kinds),
         selection,
         selection_p,
     )
@@ -263,13 +265,9 @@ def _ranked(
 ) -> CorrectedRanking:
     ordered = _ordered(judged, estimates, aspect)
     numbers = _corrected_numbers(aspect, run, judged, estimates)
-    scored = [
-        [image for image in generator.all if aspect in image.scores]
-        for generator in judged
-    ]
-    failed = [_failures(generator, aspect) for generator in judged]
+    scored = [_scored_images(generator, aspect) for generator in judged]
     level = look.level if look else SIGNIFICANCE_LEVEL
-    selected = () if look else _selected(ordered)
+    selected = _selected(ordered, look)
     undecided_reason = _undecided_reason(selected, look)
     decides = [not undecided_reason and estimate.decides for estimate in estimates]
 
@@ -279,45 +277,73 @@ def _ranked(
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         result, n, _ = paired(first, second)
-        return CommonSamplesStatistic(
-            n, result=result, decides=decides[first] and decides[second]
-        )
+        both_decide = decides[first] and decides[second]
+        return CommonSamplesStatistic(n, result=result, decides=both_decide)
 
-    def count_failures(first: int, second: int) -> CommonSamplesStatistic:
-        """The pair with the first one's failures as 0."""
-        if not failed[first]:
-            return CommonSamplesStatistic(0)
-        penalised = [*scored[first], *failed[first]]
-        result, n, _ = _paired(penalised, scored[second], aspect, level)
-        return CommonSamplesStatistic(n, result=result)
-
-    systems = tuple(
-        System(e.generator, e.rated_units, _undefined(e), value=e.corrected.mean.value)
-        for e in estimates
-    )
-    has_groups = any(image.cluster != image.group for side in scored for image in side)
     compared = ComparedStatistic(
         ALL,
         aspect,
         CORRECTED.name,
-        systems,
+        tuple(map(_system, estimates)),
         pair,
-        "rated groups" if has_groups else "rated prompts",
+        _unit(scored),
         "generators",
-        with_failures=count_failures,
-        order=tuple(e.generator for e in ordered),
+        with_failures=partial(_count_failures, judged, aspect, level),
+        order=tuple(estimate.generator for estimate in ordered),
         level=level,
         undecided_reason=undecided_reason,
     )
     statistic = _ranked_statistic(aspect, run, compared)
     findings = Findings(tuple(numbers))
     ranking = leaderboard(statistic, findings, run.benchmark, [run], options)
-    position = {e.generator: index for index, e in enumerate(estimates)}
-    by_ratings = {}
-    for p in ranking.comparison.all_pairs:
-        *_, ratings_difference = paired(position[p.first], position[p.second])
-        by_ratings[(p.first, p.second)] = ratings_difference
+    by_ratings = _ratings_differences(ranking, paired)
     return CorrectedRanking(ranking, ordered, by_ratings, selected, look)
+
+
+def _ratings_differences(
+    ranking: Leaderboard,
+    paired: Callable[[int, int], tuple[PairedComparison, int, Estimate]],
+) -> dict[tuple[str, str], Estimate]:
+    """The differences of a ranking's pairs by people's ratings alone."""
+    index_of = ranking.comparison.compared.index_by_label
+    differences = {}
+    for tested in ranking.comparison.all_pairs:
+        *_, difference = paired(index_of[tested.first], index_of[tested.second])
+        differences[tested.first, tested.second] = difference
+    return differences
+
+
+def _system(estimate: GeneratorEstimates) -> System:
+    mean = estimate.corrected.mean
+    undefined = mean.reason
+    if not estimate.rated:
+        undefined = "its images have no ratings"
+    return System(estimate.generator, estimate.rated_units, undefined, value=mean.value)
+
+
+def _unit(scored: Sequence[Sequence[Observation]]) -> str:
+    """Name of what is counted: prompts, or groups where prompts belong together."""
+    for image in chain(*scored):
+        if image.cluster != image.group:
+            return "rated groups"
+    return "rated prompts"
+
+
+def _count_failures(
+    judged: Sequence[GeneratorImages],
+    aspect: str,
+    level: float,
+    first: int,
+    second: int,
+) -> CommonSamplesStatistic:
+    """Two generators, by index, with the first one's failures as 0."""
+    failed = _failures(judged[first], aspect)
+    if not failed:
+        return CommonSamplesStatistic(0)
+    penalised = [*_scored_images(judged[first], aspect), *failed]
+    rival = _scored_images(judged[second], aspect)
+    result, n, _ = _paired(penalised, rival, aspect, level)
+    return CommonSamplesStatistic(n, result=result)
 
 
 def _corrected_numbers(
@@ -327,14 +353,13 @@ def _corrected_numbers(
     estimates: Sequence[GeneratorEstimates],
 ) -> list[Number]:
     numbers = []
-    for generator, e in zip(judged, estimates, strict=True):
-        scored = [image for image in generator.all if aspect in image.scores]
-        scored_prompts = {image.group for image in scored}
+    for generator, estimate in zip(judged, estimates, strict=True):
+        scored_prompts = {image.group for image in _scored_images(generator, aspect)}
         prompts = {image.group for image in generator.all}
         statuses = Counter(image.status for image in generator.all)
         number = Number(
             generator.image_model,
-            replace(e.corrected.mean, n=len(scored_prompts)),
+            replace(estimate.corrected.mean, n=len(scored_prompts)),
             ALL,
             aspect,
             CORRECTED.name,
@@ -348,15 +373,14 @@ def _corrected_numbers(
 
 
 def _undecided_reason(selected: Sequence[object], look: Look | None) -> str:
-    undecided_reason = ""
     if selected:
-        undecided_reason = "the labels are not a random sample of the images"
-    elif look and not look.decides:
-        undecided_reason = (
-            f"people rated {look.rated} planned {look.plan.unit}s, but the first look "
-            f"requires {look.plan.looks[0]}"
-        )
-    return undecided_reason
+        return "the labels are not a random sample of the images"
+    if look is None or look.decides:
+        return ""
+    return (
+        f"people rated {look.rated} planned {look.plan.unit}s, "
+        f"but the first look requires {look.plan.looks[0]}"
+    )
 
 
 def _ranked_statistic(
@@ -378,14 +402,13 @@ def _ranked_statistic(
 
 
 def _selected(
-    estimates: Sequence[GeneratorEstimates],
+    estimates: Sequence[GeneratorEstimates], look: Look | None
 ) -> tuple[GeneratorEstimates, ...]:
+    """Generators whose rated images are no random part, which a plan rules out."""
+    if look:
+        return ()
     adjusted = holm([estimate.selection_p for estimate in estimates])
-    return tuple(
-        estimate
-        for estimate, p in zip(estimates, adjusted, strict=True)
-        if p <= SIGNIFICANCE_LEVEL
-    )
+    return tuple(compress(estimates, adjusted <= SIGNIFICANCE_LEVEL))
 
 
 def _ordered(
@@ -399,17 +422,16 @@ def _ordered(
         for generator, estimate in zip(judged, estimates, strict=True)
         if estimate.raw.defined
     ]
-    labelled = [
-        (number, image)
-        for number, (generator, _) in enumerate(scored)
-        for image in generator.all
-        if aspect in image.scores and not math.isnan(mean_rating(image, aspect))
-    ]
-    numbers = [number for number, _ in labelled]
-    images = [image for _, image in labelled]
-    _, group_codes = factorize([image.group for image in images])
-    scores = np.array([image.scores[aspect] for image in images])
-    ratings = np.array([mean_rating(image, aspect) for image in images])
+    labelled = []
+    numbers = []
+    for number, (generator, _) in enumerate(scored):
+        for image in _scored_images(generator, aspect):
+            if _is_rated(image, aspect):
+                labelled.append(image)
+                numbers.append(number)
+    _, group_codes = factorize([image.group for image in labelled])
+    scores = np.array([image.scores[aspect] for image in labelled])
+    ratings = np.array([mean_rating(image, aspect) for image in labelled])
     generators = np.array(numbers, dtype=np.int64)
     labels = OrderLabels(scores, ratings, generators, group_codes)
     values = order_values([estimate.raw.value for _, estimate in scored], labels)
@@ -422,15 +444,6 @@ def _ordered(
         return -value_of.get(estimate.generator, -math.inf), -estimate.raw.value
 
     return tuple(sorted(estimates, key=sort_key))
-
-
-def _undefined(estimate: GeneratorEstimates) -> str:
-    """The reason why a generator has no corrected mean; empty where it has."""
-    return (
-        estimate.corrected.mean.reason
-        if estimate.rated
-        else "its images have no ratings"
-    )
 
 
 def _paired(
@@ -452,8 +465,9 @@ def _paired(
     ]
     weighted_means = [partial(_powered, side, aspect) for side in sides]
     first_alone, second_alone = (mean(0.0) for mean in weighted_means)
-    defined = first_alone.mean.defined and second_alone.mean.defined
-    weight = common_weight(*weighted_means) if defined else 0.0
+    weight = 0.0
+    if first_alone.mean.defined and second_alone.mean.defined:
+        weight = common_weight(*weighted_means)
     first_mean, second_mean = (mean(weight) for mean in weighted_means)
     difference, p = prediction_powered_difference(
         first_mean, second_mean, 1 - level, fitted=weight > 0
@@ -485,10 +499,15 @@ def _failures(generator: GeneratorImages, aspect: str) -> list[Observation]:
 
 def _rated_units(images: Sequence[Observation], aspect: str) -> int:
     """Number of prompts with a rating, or of groups where prompts belong together."""
-    clusters = {
-        image.cluster for image in images if not math.isnan(mean_rating(image, aspect))
-    }
-    return len(clusters)
+    return len({image.cluster for image in images if _is_rated(image, aspect)})
+
+
+def _scored_images(generator: GeneratorImages, aspect: str) -> list[Observation]:
+    return [image for image in generator.all if aspect in image.scores]
+
+
+def _is_rated(image: Observation, aspect: str) -> bool:
+    return not math.isnan(mean_rating(image, aspect))
 
 
 def _is_on_judge_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:

@@ -41,7 +41,9 @@ class Cost:
     @property
     def share(self) -> float:
         """The share of failed verdicts, 0 where nothing was asked."""
-        return self.failed / self.verdicts if self.verdicts else 0.0
+        if self.verdicts:
+            return self.failed / self.verdicts
+        return 0.0
 
     @property
     def failures_text(self) -> str:
@@ -53,9 +55,10 @@ class Cost:
         """The samples that a replay lacks in words: `311 of 4801 missing`; empty where it lacks
         none.
         """
-        if self.missing:
-            return f"{self.missing} of {self.verdicts + self.missing} missing"
-        return ""
+        if not self.missing:
+            return ""
+        samples = self.verdicts + self.missing
+        return f"{self.missing} of {samples} missing"
 
     @property
     def warning(self) -> str:
@@ -66,12 +69,13 @@ class Cost:
         if self.share > NOTABLE_FAILURES:
             have = "has" if self.failed == 1 else "have"
             warnings.append(
-                f"{self.failed} of {self.verdicts} verdicts {have} no score ({self.failures_text})"
+                f"{self.failed} of {self.verdicts} verdicts {have} no score "
+                f"({self.failures_text})"
             )
-        if self.missing > NOTABLE_FAILURES * (self.verdicts + self.missing):
+        samples = self.verdicts + self.missing
+        if self.missing > NOTABLE_FAILURES * samples:
             warnings.append(
-                f"the replay has no verdict on {self.missing} of "
-                f"{self.verdicts + self.missing} samples"
+                f"the replay has no verdict on {self.missing} of {samples} samples"
             )
         return "; ".join(warnings)
 
@@ -82,8 +86,13 @@ def statuses_text(statuses: Iterable[tuple[str, int]]) -> str:
     >>> statuses_text([("refusal", 29), ("guessed", 1)])
     "29 refusal, 1 guessed at random by the log's authors"
     """
-    texts = {str(Status.GUESSED): "guessed at random by the log's authors"}
-    return ", ".join(f"{n} {texts.get(status, status)}" for status, n in statuses)
+    texts = []
+    for status, n in statuses:
+        text = status
+        if status == Status.GUESSED:
+            text = "guessed at random by the log's authors"
+        texts.append(f"{n} {text}")
+    return ", ".join(texts)
 
 
 def cost_of(records: Sequence[Record]) -> Cost:
@@ -92,25 +101,27 @@ def cost_of(records: Sequence[Record]) -> Cost:
     >>> cost_of([]).warning
     ''
     """
-    status_counts = Counter(record.verdict.status for record in records)
-    failed = [
-        (str(s), n)
-        for s, n in status_counts.most_common()
-        if not s.usable and s not in _NOT_ASKED
-    ]
-    token_counts = [record.tokens for record in records if record.tokens is not None]
-    tokens = sum(token_counts) if token_counts else None
-    asked = [r.verdict for r in records if r.verdict.status not in _NOT_ASKED]
+    verdicts = [record.verdict for record in records]
+    asked = [verdict for verdict in verdicts if verdict.status not in _NOT_ASKED]
+    failed = Counter(
+        str(verdict.status) for verdict in asked if not verdict.status.usable
+    )
+    missing = sum(verdict.status is Status.MISSING for verdict in verdicts)
     steps = chain.from_iterable(verdict.trace for verdict in asked)
+    answers = sum(step.status is not Status.NOT_ASKED for step in steps)
+    tokens = None
+    token_counts = [record.tokens for record in records if record.tokens is not None]
+    if token_counts:
+        tokens = sum(token_counts)
     recorded = any(record.provenance.recorded for record in records)
     return Cost(
         len(asked),
-        sum(n for _, n in failed),
-        tuple(failed),
-        status_counts[Status.MISSING],
-        sum(step.status is not Status.NOT_ASKED for step in steps),
+        failed.total(),
+        tuple(failed.most_common()),
+        missing,
+        answers,
         tokens,
-        recorded or Status.MISSING in status_counts,
+        recorded or missing > 0,
     )
 
 
@@ -132,18 +143,24 @@ def durations(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
     seconds_of = {summary: _seconds(summary) for summary in judges}
     texts = {}
     for key, summaries in run_summaries.items():
-        if summaries and all(seconds_of[summary] for summary in summaries):
-            seconds = sum(seconds_of[summary] for summary in summaries)
-            others = max(len(judges[summary]) - 1 for summary in summaries)
-            digits = 0 if seconds >= 10 else 1
-            texts[key] = f"{seconds:.{digits}f}"
-            if others:
-                texts[key] += f" (with {plural(others, 'other judge')})"
+        all_seconds = [seconds_of[summary] for summary in summaries]
+        if not all_seconds or not all(all_seconds):
+            continue
+        seconds = sum(all_seconds)
+        digits = 1
+        if seconds >= 10:
+            digits = 0
+        text = f"{seconds:.{digits}f}"
+        most_judges = max(len(judges[summary]) for summary in summaries)
+        if most_judges > 1:
+            text += f" (with {plural(most_judges - 1, 'other judge')})"
+        texts[key] = text
     return texts
 
 
 def _seconds(summary: Path) -> float:
     try:
-        return float(read_json(summary.read_bytes())["total_evaluation_time_seconds"])
+        fields = read_json(summary.read_bytes())
+        return float(fields["total_evaluation_time_seconds"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0.0

@@ -81,23 +81,20 @@ class Bootstrap:
             reason = computed.reason or "undefined"
             return Estimate(math.nan, resamples=undefined_draws, reasons=(reason,))
         rng = np.random.default_rng(self.seed)
-        block_size = max(1, _MOST_COUNTS // max(1, len(computed.clusters)))
-        blocks = [
-            min(block_size, self.resamples - first)
-            for first in range(0, self.resamples, block_size)
-        ]
+        row_count = max(1, len(computed.clusters))
+        block_size = max(1, _MOST_COUNTS // row_count)
         resampled_blocks = []
-        for block in blocks:
+        for first in range(0, self.resamples, block_size):
+            block = min(block_size, self.resamples - first)
             counts = cluster_counts(computed.clusters, block, rng)
             resampled_blocks.append(computed.resample(counts))
         resampled = np.concatenate(resampled_blocks)
         clusters = len(set(computed.clusters))
-        ends = (
-            expanded_interval(resampled, clusters)
-            if computed.is_mean
-            else interval(resampled)
-        )
-        return Estimate(computed.value, *ends, resampled, len(computed.clusters))
+        if computed.is_mean:
+            low, high = expanded_interval(resampled, clusters)
+        else:
+            low, high = interval(resampled)
+        return Estimate(computed.value, low, high, resampled, len(computed.clusters))
 
     def share(
         self, points: ArrayLike, clusters: Sequence[Hashable], reason: str = ""
@@ -155,7 +152,9 @@ def computed_mean(
         numbers = np.maximum(counts.sum(axis=1), 1)
         return np.asarray((counts @ array) / numbers)
 
-    mean = math.fsum(array) / len(array) if len(array) else math.nan
+    mean = math.nan
+    if len(array):
+        mean = math.fsum(array) / len(array)
     return Computed(mean, resampled, clusters, reason, True)
 
 
@@ -174,10 +173,13 @@ def mean_over_parts(parts: Sequence[Estimate]) -> Estimate:
     0.75
     """
     resampled = np.mean([part.resamples for part in parts], axis=0)
-    mean = math.fsum(part.value for part in parts) / len(parts)
+    low, high = interval(resampled)
+    total = math.fsum(part.value for part in parts)
     n = sum(part.n for part in parts)
-    reasons = dict.fromkeys(reason for part in parts for reason in part.reasons)
-    return Estimate(mean, *interval(resampled), resampled, n, tuple(reasons))
+    reasons: dict[str, None] = {}
+    for part in parts:
+        reasons |= dict.fromkeys(part.reasons)
+    return Estimate(total / len(parts), low, high, resampled, n, tuple(reasons))
 
 
 def sum_over_parts(parts: Sequence[Estimate]) -> Estimate:

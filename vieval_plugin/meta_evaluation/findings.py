@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -46,6 +47,7 @@ _WORDS = re.compile("_(?!way)")
 _COUNTS = ("scored", "exact", "failed", "answered", "left_out")
 
 Role: TypeAlias = Literal["judge", "generator", "baseline", "ceiling"]
+_Names: TypeAlias = tuple[str, ...]
 #: Part, aspect, statistic, judge, breakdown and its value.
 Place: TypeAlias = tuple[str, str, str, JudgeName | None, str, str]
 
@@ -99,14 +101,16 @@ class Number:
     @property
     def failed(self) -> int:
         """The number of verdicts without a score, of samples that the judge applies to."""
-        return sum(n for status, n in self.statuses.items() if not status.usable)
+        return sum(self._failures.values())
 
     @property
     def failures(self) -> str:
         """Verdicts without a score by status, in words."""
-        return ", ".join(
-            f"{status} {n}" for status, n in self.statuses.items() if not status.usable
-        )
+        return ", ".join(f"{status} {n}" for status, n in self._failures.items())
+
+    @property
+    def _failures(self) -> dict[Status, int]:
+        return {status: n for status, n in self.statuses.items() if not status.usable}
 
     @property
     def reason(self) -> str:
@@ -157,94 +161,93 @@ class Layout:
         matches.
         """
         by_row = self._cells_by_row(numbers)
-        columns = sorted(
-            {column: None for cells in by_row.values() for column in cells},
-            key=self._position,
-        )
-        count_header = ["n"] if self.n == "row" else []
-        header = [*self.rows, *count_header]
+        column_names = dict.fromkeys(chain.from_iterable(by_row.values()))
+        columns = sorted(column_names, key=self._position)
+        header = [*self.rows]
+        if self.n == "row":
+            header.append("n")
         for column in columns:
-            header += ["n"] if self._has_count(column) else []
-            names = []
-            for n in column:
-                spaced = _WORDS.sub(" ", n).replace("_way", "-way")
-                names.append(self.words.get(n, spaced))
-            header.append(" ".join(names))
+            if self._has_count(column):
+                header.append("n")
+            header.append(self._heading(column))
         orders = [list(dict.fromkeys(names)) for names in zip(*by_row, strict=True)]
+
+        def place(row: _Names) -> list[int]:
+            return [order.index(name) for order, name in zip(orders, row, strict=True)]
+
         rows = []
-        for row in sorted(
-            by_row,
-            key=lambda row: [
-                order.index(name) for order, name in zip(orders, row, strict=True)
-            ],
-        ):
-            cells = by_row[row]
-            rows.append(tuple(self._row_texts(row, cells, columns)))
+        for row in sorted(by_row, key=place):
+            texts = self._row_texts(row, by_row[row], columns)
+            rows.append(tuple(texts))
         return Table(self.name, self.title, tuple(header), tuple(rows))
+
+    def _heading(self, column: _Names) -> str:
+        headings = []
+        for name in column:
+            spaced = _WORDS.sub(" ", name).replace("_way", "-way")
+            headings.append(self.words.get(name, spaced))
+        return " ".join(headings)
 
     def _cells_by_row(
         self, numbers: Iterable[Number]
-    ) -> dict[tuple[str, ...], dict[tuple[str, ...], Number]]:
+    ) -> dict[_Names, dict[_Names, Number]]:
+        by_row: dict[_Names, dict[_Names, Number]] = {}
         candidates = list(filter(self._has, numbers))
-        needed = [
-            c for c in candidates if c.statistic == self.needs and c.role == "judge"
-        ]
-        if self.needs and not any(c.estimate.defined for c in needed):
-            candidates = []
-        by_row: dict[tuple[str, ...], dict[tuple[str, ...], Number]] = {}
+        if self.needs and not any(map(self._is_needed, candidates)):
+            return by_row
         for candidate in candidates:
-            row, column = (
-                tuple(str(getattr(candidate, name)) for name in names)
-                for names in (self.rows.values(), self.columns)
-            )
+            row = _field_texts(candidate, self.rows.values())
+            column = _field_texts(candidate, self.columns)
             by_row.setdefault(row, {})[column] = candidate
         return by_row
 
+    def _is_needed(self, candidate: Number) -> bool:
+        if candidate.statistic != self.needs or candidate.role != "judge":
+            return False
+        return candidate.estimate.defined
+
     def _row_texts(
-        self,
-        row: tuple[str, ...],
-        cells: dict[tuple[str, ...], Number],
-        columns: list[tuple[str, ...]],
+        self, row: _Names, cells: dict[_Names, Number], columns: list[_Names]
     ) -> list[str]:
         texts = [*row]
         if self.n == "row":
-            largest_n = max(c.estimate.n for c in cells.values())
+            largest_n = max(cell.estimate.n for cell in cells.values())
             texts.append(str(largest_n))
         for column in columns:
             cell = cells.get(column)
             if self._has_count(column):
-                texts += [str(cell.estimate.n) if cell else ""]
+                texts.append(str(cell.estimate.n) if cell else "")
             texts.append(self._text(cell))
         return texts
 
-    def _has_count(self, column: tuple[str, ...]) -> bool:
+    def _has_count(self, column: _Names) -> bool:
         return self.n == "cell" and not set(column) & set(_COUNTS)
 
-    def _position(self, column: tuple[str, ...]) -> list[int]:
+    def _position(self, column: _Names) -> list[int]:
         """The place of a column: by each of its names, that of its pattern, or of a usual
         aspect.
         """
-        orders = [
-            self.statistics if field == "statistic" else _ASPECTS
-            for field in self.columns
-        ]
-        return [
-            _pattern_index(name, order)
-            for name, order in zip(column, orders, strict=True)
-        ]
+        positions = []
+        for field_name, name in zip(self.columns, column, strict=True):
+            order = self.statistics
+            if field_name != "statistic":
+                order = _ASPECTS
+            positions.append(_pattern_index(name, order))
+        return positions
 
     def _has(self, candidate: Number) -> bool:
-        part_matches = {"": True, "each": candidate.part != ALL}.get(
-            self.part, candidate.part == self.part
-        )
-        return (
-            part_matches
-            and any(
-                fnmatchcase(candidate.statistic, pattern) for pattern in self.statistics
-            )
-            and candidate.breakdown == self.breakdown
-            and self.aspect in ("", candidate.aspect)
-            and (not self.roles or candidate.role in self.roles)
+        if self.part not in ("", "each", candidate.part):
+            return False
+        if self.part == "each" and candidate.part == ALL:
+            return False
+        if self.aspect not in ("", candidate.aspect):
+            return False
+        if self.breakdown != candidate.breakdown:
+            return False
+        if self.roles and candidate.role not in self.roles:
+            return False
+        return any(
+            fnmatchcase(candidate.statistic, pattern) for pattern in self.statistics
         )
 
     def _text(self, candidate: Number | None) -> str:
@@ -257,11 +260,13 @@ class Layout:
             return str(estimate.n)
         if self.cell == "value":
             return number(estimate, self.digits)
-        return (
-            percent_text(estimate)
-            if self.cell == "percent"
-            else interval_text(estimate, self.digits)
-        )
+        if self.cell == "percent":
+            return percent_text(estimate)
+        return interval_text(estimate, self.digits)
+
+
+def _field_texts(number: Number, names: Iterable[str]) -> _Names:
+    return tuple(str(getattr(number, name)) for name in names)
 
 
 @cache
@@ -278,11 +283,9 @@ def layouts(family: str) -> tuple[Layout, ...]:
     text = Path(__file__).with_name("layouts.yaml").read_text(encoding="utf-8")
     described: dict[str, dict[str, Any]] = read_yaml(text)[family]
     for fields in described.values():
-        fields |= {
-            key: tuple(value)
-            for key, value in fields.items()
-            if isinstance(value, list)
-        }
+        for key, value in fields.items():
+            if isinstance(value, list):
+                fields[key] = tuple(value)
     return tuple(Layout(name, **fields) for name, fields in described.items())
 
 
@@ -376,15 +379,19 @@ class Findings:
     @property
     def cells(self) -> dict[Key, float]:
         """The numbers by the cells of `cells.json`."""
-        return {n.key: n.scale * n.estimate.value for n in self.numbers if n.key}
+        return {
+            number.key: number.scale * number.estimate.value
+            for number in self.numbers
+            if number.key
+        }
 
     @property
     def reasons(self) -> dict[Key, str]:
         """Reasons why undefined cells are undefined."""
         return {
-            n.key: n.estimate.reason
-            for n in self.numbers
-            if n.key and not n.estimate.defined
+            number.key: number.estimate.reason
+            for number in self.numbers
+            if number.key and not number.estimate.defined
         }
 
 
@@ -440,9 +447,9 @@ class Leaderboard(RankedStatistic):
     def reasons_of(self, systems: Collection[str]) -> list[str]:
         """Reasons why some of systems have no number, or no rank."""
         return [
-            f"{n.system}: {n.reason}"
-            for n in self.numbers
-            if n.system in systems and n.reason
+            f"{number.system}: {number.reason}"
+            for number in self.numbers
+            if number.system in systems and number.reason
         ]
 
     def number_of(self, system: str) -> Number:
@@ -457,7 +464,9 @@ def benchmark_title(benchmark: str) -> str:
     >>> benchmark_title("own"), benchmark_title("imagenhub")
     ('Your images', 'imagenhub')
     """
-    return YOUR_IMAGES.capitalize() if benchmark == OWN else benchmark
+    if benchmark == OWN:
+        return YOUR_IMAGES.capitalize()
+    return benchmark
 
 
 def preferred(aspects: Sequence[str]) -> list[str]:
@@ -466,11 +475,12 @@ def preferred(aspects: Sequence[str]) -> list[str]:
     >>> preferred(["SC", "PQ", "O"])
     ['O', 'SC', 'PQ']
     """
+    return sorted(aspects, key=_usual_place)
+
+
+def _usual_place(aspect: str) -> tuple[int, str]:
     usual = ("O", "SC", "PQ")
-    return sorted(
-        aspects,
-        key=lambda aspect: (
-            usual.index(aspect) if aspect in usual else len(usual),
-            aspect,
-        ),
-    )
+    place = len(usual)
+    if aspect in usual:
+        place = usual.index(aspect)
+    return place, aspect

@@ -54,6 +54,7 @@ _RETRYABLE = (*FAILED_CALLS, Status.MISSING)
 #: Ways to spoil images: each gets the image of another prompt, or each is degraded.
 Spoiling: TypeAlias = Literal["exchanged", "degraded"]
 _ROUNDING = 1e-9
+_ImagesByPrompt: TypeAlias = Mapping[str, Sequence[Observation]]
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,9 @@ class PromptFall:
     @property
     def difference(self) -> float:
         """The generator's score less the reference's; minus infinity where it has none."""
-        return -math.inf if self.status else self.score - self.reference_score
+        if self.status:
+            return -math.inf
+        return self.score - self.reference_score
 
 
 @dataclass(frozen=True)
@@ -133,9 +136,8 @@ class GateEvidence:
     @property
     def fell(self) -> int:
         """Prompts on which the score fell by more than `LARGE_FALL`; none of contests."""
-        return sum(
-            -math.inf < fall.difference < -LARGE_FALL - _ROUNDING for fall in self.falls
-        )
+        limit = -LARGE_FALL - _ROUNDING
+        return sum(-math.inf < fall.difference < limit for fall in self.falls)
 
 
 def gate_evidence(
@@ -156,7 +158,10 @@ def gate_evidence(
     """
     if ranking.measure.counts_contests:
         return _contest_evidence(run, ranking.aspect, challenger, reference, options)
-    generators = {g.image_model: g for g in generators_of(run, StatisticsOptions())}
+    generators = {
+        generator.image_model: generator
+        for generator in generators_of(run, StatisticsOptions())
+    }
     images = {}
     for name in (challenger, reference):
         side = generators[name]
@@ -170,31 +175,32 @@ def gate_evidence(
             for image in side_images
             if image.status is not Status.NOT_APPLICABLE
         )
-    corrected = (
-        ranking.comparison.pair_of(challenger, reference)
-        if ranking.measure.uses_ratings
-        else None
-    )
+    corrected = None
+    if ranking.measure.uses_ratings:
+        corrected = ranking.comparison.pair_of(challenger, reference)
     if corrected and corrected.first != challenger:
         corrected = corrected.turned
     return _image_evidence(ranking, images, corrected)
 
 
+_ImageKey: TypeAlias = tuple[str, str, int]
 #: The SHA-256 of the files of each of a generator's pictures, by part, uid and number; empty texts
 #: where it is not known.
-Files = Mapping[tuple[str, str, int], tuple[str, ...]]
+Files: TypeAlias = Mapping[_ImageKey, tuple[str, ...]]
 
 
 def files_by_generator(records: Iterable[Record]) -> Mapping[str, Files]:
     """The files of each generator's pictures as they were judged, or as they are where they are
     yet to be judged.
     """
-    files: dict[str, dict[tuple[str, str, int], tuple[str, ...]]] = defaultdict(dict)
+    files: dict[str, dict[_ImageKey, tuple[str, ...]]] = defaultdict(dict)
     for record in records:
         candidates = candidates_of(record.sample) if record.sample else ()
         digests_by_image = {sample.id: _digests_of(sample) for sample in candidates}
         if not candidates:
-            row_digest = record.row.digest if record.row else ""
+            row_digest = ""
+            if record.row:
+                row_digest = record.row.digest
             digests_by_image[record.id] = (row_digest,)
         for identity, digests in digests_by_image.items():
             generator_files = files[identity.image_model or YOUR_IMAGES]
@@ -218,7 +224,9 @@ def _digests_of(sample: Sample) -> tuple[str, ...]:
 
 def shows_an_image(record: Record) -> bool:
     """True where an output of the samples of a record can be read, or no sample is known."""
-    samples = candidates_of(record.sample) if record.sample else ()
+    if record.sample is None:
+        return True
+    samples = candidates_of(record.sample)
     images = [image for sample in samples for _, image in outputs(sample)]
     return not samples or any(map(_can_be_read, images))
 
@@ -233,8 +241,10 @@ def _can_be_read(image: Image) -> bool:
 
 def known_digest(image: Image) -> str:
     """The SHA-256 of an image as it was judged; empty if it is unknown."""
-    if image.sha256:  # else than 64 digits it stands for one that is not known
-        return image.sha256 if len(image.sha256) == 64 else ""
+    if len(image.sha256) == 64:
+        return image.sha256
+    if image.sha256:  # it stands for one that is not known
+        return ""
     try:
         return digest(image)
     except VievalError:
@@ -243,7 +253,7 @@ def known_digest(image: Image) -> str:
 
 def _image_evidence(
     ranking: Leaderboard,
-    images_by_prompt: Mapping[str, Mapping[str, Sequence[Observation]]],
+    images_by_prompt: Mapping[str, _ImagesByPrompt],
     corrected: SystemPair | None,
 ) -> GateEvidence:
     """The evidence of scores; a prompt of which the challenger has no verdict at all is one that
@@ -255,68 +265,79 @@ def _image_evidence(
         images_by_prompt.items()
     )
     prompts = list(reference_images)
-    sides = [
-        [_scores(images.get(p, ()), aspect) for p in prompts]
-        for images in (challenger_images, reference_images)
-    ]
-    # with several images a prompt, as many count as the other side has: otherwise the side with more
-    # images would seem to fail more often
-    failed_shares = _failed_shares(sides)
-    lowest = 0.0
-    if any((scores < 0).any() for scores in chain(*sides)):
-        lowest = -1.0
-    means = _prompt_scores(
-        [[np.nan_to_num(scores, nan=lowest) for scores in side] for side in sides],
-        score_images,
-    )
-    # of the images that have a score, NaN where none has
-    scored = _prompt_scores(
-        [[scores[~np.isnan(scores)] for scores in side] for side in sides], score_images
-    )
-    clusters = clusters_of(chain.from_iterable(reference_images.values()))
-    units = [clusters[prompt] for prompt in prompts]
+    mine = [challenger_images.get(prompt, ()) for prompt in prompts]
+    theirs = [reference_images[prompt] for prompt in prompts]
+    sides = [[_scores(images, aspect) for images in side] for side in (mine, theirs)]
+    lowest = _lowest(sides)
+    fall = 1 - lowest
+    means, scored = _prompt_means(sides, lowest, score_images)
     usable = np.asarray(~np.isnan(scored).any(axis=0))
     differences = (scored[0] - scored[1])[usable]
     penalised = means[0] - means[1]
-    mine = [challenger_images.get(p, ()) for p in prompts]
-    theirs = [reference_images[p] for p in prompts]
-    my_unjudged = sum(_could_be_judged_again(images, aspect) for images in mine)
-    their_unjudged = sum(_could_be_judged_again(images, aspect) for images in theirs)
-    falls = _falls(reference, challenger_images, prompts, scored)
-    maximum = 1 - lowest
-    by_both = MeanOfDifferences.from_differences(
-        differences, [*compress(units, usable)], maximum
-    )
-    by_all = MeanOfDifferences.from_differences(penalised, units, maximum)
     if corrected:
-        by_both, by_all = _corrected(corrected, penalised, usable, maximum)
-    my_share = failed_shares[:, 0]
-    their_share = failed_shares[:, 1]
-    more_failures = int((my_share > their_share).sum())
-    fewer_failures = int((my_share < their_share).sum())
+        by_both, by_all = _corrected(corrected, penalised, usable, fall)
+    else:
+        by_both, by_all = _plain(differences, penalised, usable, reference_images, fall)
+    rises = differences > LARGE_FALL + _ROUNDING
     return GateEvidence(
         challenger,
         reference,
         by_both,
         by_all,
         len(prompts),
-        (more_failures, fewer_failures),
-        (my_unjudged, their_unjudged),
+        _more_failures(sides),
+        (_unjudged(mine, aspect), _unjudged(theirs, aspect)),
         _unread(reference_images, aspect),
         len(differences),
-        int((differences > LARGE_FALL + _ROUNDING).sum()),
+        int(rises.sum()),
         _spread(scored),
         _signs(differences),
-        tuple(sorted(falls, key=lambda fall: fall.difference)),
+        _falls(reference, challenger_images, prompts, scored),
     )
+
+
+def _lowest(sides: Sequence[Sequence[Floats]]) -> float:
+    """The lowest of the scale: 0, or -1 for a metric with any score below 0."""
+    if any((scores < 0).any() for scores in chain(*sides)):
+        return -1.0
+    return 0.0
+
+
+def _plain(
+    differences: Floats,
+    penalised: Floats,
+    usable: Bools,
+    images_by_prompt: _ImagesByPrompt,
+    fall: float,
+) -> tuple[MeanOfDifferences, MeanOfDifferences]:
+    """The mean of the usable prompts' differences, and of all penalised ones."""
+    clusters = clusters_of(chain.from_iterable(images_by_prompt.values()))
+    units = [clusters[prompt] for prompt in images_by_prompt]
+    usable_units = list(compress(units, usable))
+    by_both = MeanOfDifferences.from_differences(differences, usable_units, fall)
+    by_all = MeanOfDifferences.from_differences(penalised, units, fall)
+    return by_both, by_all
+
+
+def _prompt_means(
+    sides: Sequence[Sequence[Floats]], lowest: float, score_images: PromptScore
+) -> tuple[Floats, Floats]:
+    """The scores of prompts with failures as the lowest score, and those of the images with a
+    score alone, NaN where none has.
+    """
+    penalised = [
+        [np.nan_to_num(scores, nan=lowest) for scores in side] for side in sides
+    ]
+    known = [[scores[~np.isnan(scores)] for scores in side] for side in sides]
+    return _prompt_scores(penalised, score_images), _prompt_scores(known, score_images)
 
 
 def _falls(
     reference: str,
-    challenger_images: Mapping[str, Sequence[Observation]],
+    challenger_images: _ImagesByPrompt,
     prompts: list[str],
     scored: Floats,
-) -> list[PromptFall]:
+) -> tuple[PromptFall, ...]:
     falls = []
     for prompt, score, reference_score in zip(prompts, *scored.tolist(), strict=True):
         if math.isnan(reference_score):
@@ -331,17 +352,25 @@ def _falls(
         elif score - reference_score >= -_ROUNDING:
             continue
         falls.append(PromptFall(prompt, reference, score, reference_score, failure))
-    return falls
+    falls.sort(key=lambda fall: fall.difference)
+    return tuple(falls)
 
 
-def _failed_shares(sides: list[list[Floats]]) -> Floats:
-    """Share of failed images per prompt and side, over as many images as the side with fewer has;
-    shape (prompts, 2).
+def _more_failures(sides: Sequence[Sequence[Floats]]) -> tuple[int, int]:
+    """The number of prompts on which each side failed more often than the other.
+
+    With several images a prompt, as many count as the side with fewer has: otherwise the side
+    with more images would seem to fail more often.
     """
-    alike = [list(zip(*pair, strict=False)) for pair in zip(*sides, strict=True)]
-    return np.array(
-        [np.isnan(np.array(pairs)).mean(axis=0) for pairs in alike]
-    ).reshape(-1, 2)
+    more = 0
+    fewer = 0
+    for mine, theirs in zip(*sides, strict=True):
+        image_count = min(len(mine), len(theirs))
+        my_failures = np.isnan(mine[:image_count]).sum()
+        their_failures = np.isnan(theirs[:image_count]).sum()
+        more += int(my_failures > their_failures)
+        fewer += int(my_failures < their_failures)
+    return more, fewer
 
 
 def _signs(differences: Floats) -> tuple[int, int, int]:
@@ -357,11 +386,19 @@ def _prompt_scores(
     """The scores of prompts, shape (sides, prompts); NaN of those with too few images."""
     rows = []
     for side in sides:
-        scores = (
-            score_images(images.tolist()) if images.size else None for images in side
-        )
-        rows.append([none_to_nan(score) for score in scores])
+        row = []
+        for images in side:
+            score = None
+            if images.size:
+                score = score_images(images.tolist())
+            row.append(none_to_nan(score))
+        rows.append(row)
     return np.array(rows, dtype=float)
+
+
+def _unjudged(images_by_prompt: Iterable[Sequence[Observation]], aspect: str) -> int:
+    """Number of prompts that could be judged again."""
+    return sum(_could_be_judged_again(images, aspect) for images in images_by_prompt)
 
 
 def _could_be_judged_again(images: Sequence[Observation], aspect: str) -> bool:
@@ -372,9 +409,7 @@ def _could_be_judged_again(images: Sequence[Observation], aspect: str) -> bool:
     return not _rated(images, aspect) or any(failed)
 
 
-def _unread(
-    images_by_prompt: Mapping[str, Sequence[Observation]], aspect: str
-) -> tuple[int, int]:
+def _unread(images_by_prompt: _ImagesByPrompt, aspect: str) -> tuple[int, int]:
     """Number of verdicts without a score whose reply could not be read, and of all."""
     images = [*chain(*images_by_prompt.values())]
     failures = [
@@ -388,7 +423,9 @@ def _unread(
 def _spread(means: Floats) -> float:
     """Highest less lowest of means, NaN without any."""
     defined_means = means[~np.isnan(means)]
-    return float(np.ptp(defined_means)) if defined_means.size else math.nan
+    if defined_means.size:
+        return float(np.ptp(defined_means))
+    return math.nan
 
 
 def _scores(images: Sequence[Observation], aspect: str) -> Floats:
@@ -431,9 +468,8 @@ def _corrected(
 
 def _mean_lead(outcomes: Sequence[ContestOutcome]) -> MeanOfDifferences:
     leads = [outcome.points - EVEN for outcome in outcomes]
-    return MeanOfDifferences.from_differences(
-        leads, [outcome.group for outcome in outcomes], EVEN
-    )
+    groups = [outcome.group for outcome in outcomes]
+    return MeanOfDifferences.from_differences(leads, groups, EVEN)
 
 
 def _contest_evidence(
@@ -443,21 +479,23 @@ def _contest_evidence(
     lost by the challenger.
     """
     outcomes = outcomes_between(run, subject, challenger, reference, options)
-    decided = [outcome for outcome in outcomes if outcome.failed is None]
-    failures = [outcome.failed for outcome in outcomes if outcome.failed is not None]
-    unjudged = sum(
-        outcome.failed is not None and outcome.status in _RETRYABLE
-        for outcome in outcomes
-    )
-    unjudged += _inapplicable_contests(run, {challenger, reference})
+    unjudged = _inapplicable_contests(run, {challenger, reference})
+    decided = []
+    falls = []
+    their_failures = 0
+    for outcome in outcomes:
+        if outcome.failed is None:
+            decided.append(outcome)
+        elif outcome.status in _RETRYABLE:
+            unjudged += 1
+        if outcome.failed == (False, True):
+            their_failures += 1
+        if outcome.failed == (True, False):
+            status = str(outcome.status)
+            fall = PromptFall(outcome.group, reference, math.nan, math.nan, status)
+            falls.append(fall)
     by_both = _mean_lead(decided)
     by_all = _mean_lead(outcomes)
-    alone = failures.count((True, False)), failures.count((False, True))
-    falls = [
-        PromptFall(o.group, reference, math.nan, math.nan, str(o.status))
-        for o in outcomes
-        if o.failed == (True, False)
-    ]
     parse_failures = sum(outcome.status is Status.PARSE_FAILURE for outcome in outcomes)
     points = np.array([outcome.points for outcome in decided])
     differences = np.array([outcome.points - EVEN for outcome in decided])
@@ -467,7 +505,7 @@ def _contest_evidence(
         by_both,
         by_all,
         len(outcomes),
-        alone,
+        (len(falls), their_failures),
         (unjudged, unjudged),
         (parse_failures, len(outcomes)),
         len(decided),
@@ -483,9 +521,10 @@ def _inapplicable_contests(run: Run, image_models: set[str]) -> int:
     contests = 0
     for records in run.records_by_sample:
         if records[0].votes:
-            o = observe(records)
-            if o.contest is not None and o.status is Status.NOT_APPLICABLE:
-                contests += image_models <= set(o.contest.image_models)
+            observation = observe(records)
+            contest = observation.contest
+            if contest and observation.status is Status.NOT_APPLICABLE:
+                contests += image_models <= set(contest.image_models)
     return contests
 
 
@@ -502,12 +541,12 @@ def fillers(records: Sequence[Record]) -> list[Record]:
     """
     reasonings = [_zero_reasonings(record.verdict) for record in records]
     counts = Counter(chain.from_iterable(reasonings))
-    filled = []
+    filler_records = []
     for record, record_reasonings in zip(records, reasonings, strict=True):
         repeats = any(counts[reasoning] > 1 for reasoning in record_reasonings)
         if repeats or ECHO in record.verdict.findings:
-            filled.append(record)
-    return filled
+            filler_records.append(record)
+    return filler_records
 
 
 def _zero_reasonings(verdict: Verdict) -> set[str]:

@@ -86,10 +86,11 @@ def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]
     generators = []
     for model, images in images_by_model.items():
         images.sort(key=_part_and_image_key)
+        parts = [part for part, _ in images]
         observations = [image for _, image in images]
         scored_images = apply_failure_policy(observations, tuple(scores), options)
-        with_parts = zip((part for part, _ in images), scored_images, strict=True)
-        generators.append(GeneratorImages(model, tuple(scores), tuple(with_parts)))
+        with_parts = tuple(zip(parts, scored_images, strict=True))
+        generators.append(GeneratorImages(model, tuple(scores), with_parts))
     return generators
 
 
@@ -104,10 +105,12 @@ def breakdown_values(judged: Sequence[GeneratorImages], breakdown: str) -> list[
     """The values of one of `BREAKDOWNS` that an image of any generator has, in the order in
     which they come.
     """
-    pairs = (pair for side in judged for pair in side.images)
-    return list(
-        dict.fromkeys(value for pair in pairs for value in BREAKDOWNS[breakdown](*pair))
-    )
+    values_of = BREAKDOWNS[breakdown]
+    values: dict[str, None] = {}
+    for generator in judged:
+        for part, image in generator.images:
+            values |= dict.fromkeys(values_of(part, image))
+    return list(values)
 
 
 #: Costs of an image, each a mean over the images of which it is known.
@@ -148,7 +151,9 @@ def generator_statistics(
     >>> [statistic.compute(GeneratorRows(seen, seen)).value for statistic in generator_statistics(("PQ",), (), True)[:3]]
     [0.75, 0.875, 3.0]
     """
-    ways: dict[str, PromptScore] = {"mean": mean_of, **({"best": max} if best else {})}
+    ways: dict[str, PromptScore] = {"mean": mean_of}
+    if best:
+        ways["best"] = max
     statistics = []
     for way, score_images in ways.items():
         for score in scores:
@@ -166,17 +171,15 @@ def generator_statistics(
 def _score_over_prompts(
     score: str, score_images: PromptScore, rows: GeneratorRows
 ) -> Computed:
-    return mean_over_prompts(
-        score_prompts(rows.imputed, score, score_images), clusters_of(rows.imputed)
-    )
+    scores = score_prompts(rows.imputed, score, score_images)
+    return mean_over_prompts(scores, clusters_of(rows.imputed))
 
 
 def _cost(cost: str, rows: GeneratorRows) -> Computed:
-    costs = [
-        (image.cluster, image.cost[cost]) for image in rows.judged if cost in image.cost
-    ]
-    clusters = [group for group, _ in costs]
-    return computed_mean([value for _, value in costs], clusters, "")
+    known = [image for image in rows.judged if cost in image.cost]
+    costs = [image.cost[cost] for image in known]
+    clusters = [image.cluster for image in known]
+    return computed_mean(costs, clusters, "")
 
 
 def best_of(scores: Sequence[float], number: int) -> float:
@@ -195,10 +198,11 @@ def best_of(scores: Sequence[float], number: int) -> float:
     (0.833, 0.3)
     """
     ways = math.comb(len(scores), number)
-    return math.fsum(
-        math.comb(position, number - 1) / ways * score
-        for position, score in enumerate(sorted(scores))
-    )
+    terms = []
+    for position, score in enumerate(sorted(scores)):
+        chance = math.comb(position, number - 1) / ways
+        terms.append(chance * score)
+    return math.fsum(terms)
 
 
 def score_prompts(
@@ -211,19 +215,18 @@ def score_prompts(
     Args:
         observations: one an image, failures already imputed.
         aspect: the score.
-        of_images: what several images of a prompt count as, such as their mean or the best.
+        score_images: what several images of a prompt count as, such as their mean or the best.
 
     >>> from vieval_plugin.judges.protocol import Status
     >>> score_prompts([Observation("m", "1", {}, {"PQ": 0.5}, Status.OK)], "PQ")
     {'1': 0.5}
     """
-    score_prompts = {
-        prompt: score_images(values)
-        for prompt, values in sorted(scores_by_prompt(observations, aspect).items())
-    }
-    return {
-        prompt: value for prompt, value in score_prompts.items() if value is not None
-    }
+    prompt_scores = {}
+    for prompt, scores in sorted(scores_by_prompt(observations, aspect).items()):
+        score = score_images(scores)
+        if score is not None:
+            prompt_scores[prompt] = score
+    return prompt_scores
 
 
 def scores_by_prompt(

@@ -125,13 +125,8 @@ def _ranked(
 ) -> tuple[list[RankedStatistic], list[Number]]:
     judged_under = cache(partial(generators_of, run))
     judged = judged_under(options)
-    aspects = preferred(
-        list(
-            dict.fromkeys(
-                aspect for generator in judged for aspect in generator.aspects
-            )
-        )
-    )
+    judged_aspects = {aspect for generator in judged for aspect in generator.aspects}
+    aspects = preferred([*judged_aspects])
     # a calibrated score is shown beside the raw one, and ranks nothing: it makes ties
     calibrated = {
         name
@@ -145,7 +140,7 @@ def _ranked(
     ]
     statistics = list[RankedStatistic]()
     numbers = list[Number]()
-    headline = "", aspects[0] if aspects else ""
+    headline = ("", *aspects[:1])
     for breakdown, value in [("", ""), *places]:
         images = _images_by_model(judged, breakdown, value)
         for aspect in aspects:
@@ -153,6 +148,9 @@ def _ranked(
                 title = f"{aspect}, {measure.name}, by {run.name}"
                 if measure.is_plain_mean:
                     title = f"Mean {aspect} over prompts, by {run.name}"
+                compared_under = partial(
+                    _compared_under, judged_under, breakdown, value, aspect, measure
+                )
                 statistic = RankedStatistic(
                     part=ALL,
                     aspect=aspect,
@@ -161,23 +159,15 @@ def _ranked(
                     title=title,
                     why=_WHY,
                     ends=(0.0, 1.0),
-                    compared=cache(
-                        partial(
-                            _compared_under,
-                            judged_under,
-                            breakdown,
-                            value,
-                            aspect,
-                            measure,
-                        )
-                    ),
+                    compared=cache(compared_under),
                     is_headline=measure.leads and (breakdown, aspect) == headline,
                     judge=run.name,
                     breakdown=breakdown,
                     value=value,
                     measure=measure,
                 )
-                statistics += [] if aspect in calibrated else [statistic]
+                if aspect not in calibrated:
+                    statistics.append(statistic)
                 numbers += _numbers(run, images, statistic, options)
     return statistics, numbers
 
@@ -204,26 +194,30 @@ def _numbers(
     measure = statistic.measure
     breakdown_value = statistic.value or ALL
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{breakdown_value}", options)
-    table = (
-        f"generators_by_{statistic.breakdown}" if statistic.breakdown else "generators"
-    )
+    table = "generators"
+    if statistic.breakdown:
+        table = f"generators_by_{statistic.breakdown}"
+    aspect = statistic.aspect
     for model, model_images in images.items():
-        scores = score_prompts(model_images, statistic.aspect, measure.score_images)
-        key = Key(table, breakdown_value, model, run.label, "mean", statistic.aspect)
+        scores = score_prompts(model_images, aspect, measure.score_images)
         mean = bootstrap.estimate(mean_over_prompts(scores, clusters_of(model_images)))
+        key = None
+        if mean.defined and measure.is_plain_mean:
+            key = Key(table, breakdown_value, model, run.label, "mean", aspect)
+        prompts = {image.group for image in model_images}
         yield Number(
             model,
             mean,
             ALL,
-            statistic.aspect,
+            aspect,
             statistic.statistic,
             role="generator",
             judge=run.name,
             breakdown=statistic.breakdown,
             value=statistic.value,
-            total=len({image.group for image in model_images}),
+            total=len(prompts),
             statuses=Counter(image.status for image in model_images),
-            key=key if mean.defined and measure.is_plain_mean else None,
+            key=key,
         )
 
 
@@ -235,22 +229,18 @@ def _compared(
 ) -> ComparedStatistic:
     score_images = measure.score_images
     clusters = clusters_of(chain.from_iterable(images.values()))
-    items = {
-        model: {
+    items = {}
+    for model, model_images in images.items():
+        scores = score_prompts(model_images, aspect, score_images)
+        items[model] = {
             prompt: JudgedItem(clusters[prompt], score)
-            for prompt, score in score_prompts(
-                model_images, aspect, score_images
-            ).items()
+            for prompt, score in scores.items()
         }
-        for model, model_images in images.items()
-    }
     compared = compared_means(
         part, aspect, measure.name, items, "prompts", "generators"
     )
-    return replace(
-        compared,
-        with_failures=partial(_penalised, list(images.values()), aspect, score_images),
-    )
+    penalised = partial(_penalised, list(images.values()), aspect, score_images)
+    return replace(compared, with_failures=penalised)
 
 
 def _values(judged: Sequence[GeneratorImages], breakdown: str) -> list[str]:
@@ -268,13 +258,14 @@ def _values(judged: Sequence[GeneratorImages], breakdown: str) -> list[str]:
 def _images_by_model(
     judged: Sequence[GeneratorImages], breakdown: str, value: str
 ) -> ImagesByModel:
-    images_by_model = {
-        generator.image_model: generator.having_value(breakdown, value)
-        if breakdown
-        else generator.all
-        for generator in judged
-    }
-    return {model: images for model, images in images_by_model.items() if images}
+    images_by_model = {}
+    for generator in judged:
+        images = generator.all
+        if breakdown:
+            images = generator.having_value(breakdown, value)
+        if images:
+            images_by_model[generator.image_model] = images
+    return images_by_model
 
 
 def _measures(images_by_model: ImagesByModel, aspect: str) -> list[Measure]:
@@ -286,13 +277,15 @@ def _measures(images_by_model: ImagesByModel, aspect: str) -> list[Measure]:
         for images in images_by_model.values()
     ]
     number = min(filter(None, sizes), default=1)
+    if number == 1:
+        return [MEAN, *further_measures()]
     best = Measure(
         f"mean over prompts of the best of {number} images",
         "Best-image mean",
         OPINION,
         partial(_best, number=number),
     )
-    return [MEAN, *([best] if number > 1 else []), *further_measures()]
+    return [MEAN, best, *further_measures()]
 
 
 @cache
@@ -302,7 +295,9 @@ def further_measures() -> tuple[Measure, ...]:
 
 
 def _best(scores: Sequence[float], number: int) -> float | None:
-    return best_of(scores, number) if len(scores) >= number else None
+    if len(scores) < number:
+        return None
+    return best_of(scores, number)
 
 
 def _penalised(
@@ -315,17 +310,21 @@ def _penalised(
     """Two generators, by index, on the prompts of which the second has a score, the first one's
     failures as the lowest.
     """
-    if all(aspect in image.scores for image in images[first]):
+    own_images = images[first]
+    rival_images = images[second]
+    if all(aspect in image.scores for image in own_images):
         return CommonSamplesStatistic(0)
-    both_images = [*images[first], *images[second]]
-    everything = apply_failure_policy(
-        both_images, (aspect,), StatisticsOptions("worst")
+    # both together, as the lowest of the scale depends on both
+    imputed = apply_failure_policy(
+        [*own_images, *rival_images], (aspect,), StatisticsOptions("worst")
     )
-    penalised = score_prompts(everything[: len(images[first])], aspect, score_images)
-    scores = score_prompts(images[second], aspect, score_images)
+    penalised = score_prompts(imputed[: len(own_images)], aspect, score_images)
+    scores = score_prompts(rival_images, aspect, score_images)
     prompts = sorted(penalised.keys() & scores.keys())
-    values = [[side[prompt] for prompt in prompts] for side in (penalised, scores)]
-    clusters = clusters_of(images[second])
-    groups = [clusters[prompt] for prompt in prompts]
-    difference = MeanDifference(values[0], values[1], groups)
+    clusters = clusters_of(rival_images)
+    difference = MeanDifference(
+        [penalised[prompt] for prompt in prompts],
+        [scores[prompt] for prompt in prompts],
+        [clusters[prompt] for prompt in prompts],
+    )
     return CommonSamplesStatistic(len(prompts), difference)

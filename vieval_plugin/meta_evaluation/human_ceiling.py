@@ -51,21 +51,26 @@ def compared_with_annotators(
         annotators, image models and parts by Fisher's z.
     """
     parts: list[tuple[Estimate, Estimate]] = []
+    if not run.against_all:
+        rated = ()
     for part, records in run.records.items():
         observations = [observe(judged) for judged in records]
         imputed, aspects = filled_observations(
-            observations, run.aspects, rated if run.against_all else (), options
+            observations, run.aspects, rated, options
         )
-        complete = [o for o in imputed if _counts(o, aspects, aspect)]
+        complete = [
+            observation
+            for observation in imputed
+            if _counts(observation, aspects, aspect)
+        ]
         parts += _part_ceiling(complete, aspect, f"{run.benchmark}/{part}", options)
     if not parts:
         return None
     judge, annotators = map(fisher_over_parts, zip(*parts, strict=True))
     value = judge.value - annotators.value
     difference = judge.resamples - annotators.resamples
-    return Estimate(
-        value, *bias_corrected_interval(difference, value), difference, judge.n
-    )
+    low, high = bias_corrected_interval(difference, value)
+    return Estimate(value, low, high, difference, judge.n)
 
 
 def _counts(observation: Observation, aspects: Sequence[str], aspect: str) -> bool:
@@ -97,19 +102,17 @@ def _part_ceiling(
                 sides, (model_column.judge, annotator_ratings), strict=True
             ):
                 value = correlation(mean_of_others, values)
+                if math.isnan(value):
+                    value = 0.0
                 resamples = resampled_correlations(
                     mean_of_others, values, group_counts, constant_y_correlation=0.0
                 )
-                side.append((0.0 if math.isnan(value) else value, resamples))
+                side.append((value, resamples))
     if sides[0]:
-        judge, annotators = (
-            fisher_average(
-                [value for value, _ in side],
-                [resampled for _, resampled in side],
-                len(observations),
-                (),
-                options,
-            )
-            for side in sides
-        )
+        n = len(observations)
+        averages = []
+        for side in sides:
+            values, resamples = zip(*side, strict=True)
+            averages.append(fisher_average(values, resamples, n, (), options))
+        judge, annotators = averages
         yield judge, annotators

@@ -66,7 +66,9 @@ class Columns:
 
     def human(self, added_last: int | None = None) -> Floats:
         """Return human means; `added_last` as for `stats.agreement.annotator_mean`."""
-        return annotator_mean(self.ratings, added_last) if self.groups else np.zeros(0)
+        if self.groups:
+            return annotator_mean(self.ratings, added_last)
+        return np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +90,7 @@ class ImageModelRows:
     @property
     def scored(self) -> list[Observation]:
         """The samples with a score."""
-        return [o for o in self.judged if o.scores]
+        return [observation for observation in self.judged if observation.scores]
 
     @cached_property
     def columns(self) -> Mapping[str, Mapping[str, Columns]]:
@@ -192,28 +194,23 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
         if reason:
             reasons.append(f"{model}: {reason}")
             continue
-        value = correlation(human, model_column.judge)
+        judged = model_column.judge
+        value = correlation(human, judged)
         if math.isnan(value):
             constant.append(f"{model}: the judge is constant")
-        values.append(0.0 if math.isnan(value) else value)
+            value = 0.0
+        values.append(value)
+        group_counts = counts(model_column.groups)
         resampled.append(
             resampled_correlations(
-                human,
-                model_column.judge,
-                counts(model_column.groups),
-                constant_y_correlation=0.0,
+                human, judged, group_counts, constant_y_correlation=0.0
             )
         )
-    average = fisher_average(
-        values, resampled, _sample_count(aspect, rows), reasons, rows.options
-    )
-    return replace(
-        average,
-        zeros=tuple(constant),
-        coverage=ImageModelCoverage(
-            len(values), len(rows.columns[aspect]), int(bool(values)), 1
-        ),
-    )
+    n = _sample_count(aspect, rows)
+    average = fisher_average(values, resampled, n, reasons, rows.options)
+    parts = 1 if values else 0
+    coverage = ImageModelCoverage(len(values), len(rows.columns[aspect]), parts, 1)
+    return replace(average, zeros=tuple(constant), coverage=coverage)
 
 
 def fisher_average(
@@ -224,12 +221,11 @@ def fisher_average(
     options: StatisticsOptions,
 ) -> Estimate:
     """Fisher's average of correlations, with the interval of the averages of their resamples."""
-    averages = (
-        fisher_mean_over(resampled) if resampled else np.full(options.draws, np.nan)
-    )
-    return Estimate(
-        fisher_mean(values), *interval(averages), averages, n, tuple(reasons)
-    )
+    averages = np.full(options.draws, np.nan)
+    if resampled:
+        averages = fisher_mean_over(resampled)
+    low, high = interval(averages)
+    return Estimate(fisher_mean(values), low, high, averages, n, tuple(reasons))
 
 
 def _paper(aspect: str, rows: ImageModelRows) -> Estimate:
@@ -240,25 +236,26 @@ def _paper(aspect: str, rows: ImageModelRows) -> Estimate:
         if why:
             reasons.append(f"{model}: {why}")
     value = paper_mean(
-        correlation(c.human(rows.added_last), c.judge) for c in model_columns.values()
+        correlation(column.human(rows.added_last), column.judge)
+        for column in model_columns.values()
     )
     return Estimate(value, n=_sample_count(aspect, rows), reasons=tuple(reasons))
 
 
 def _sample_count(aspect: str, rows: ImageModelRows) -> int:
-    return sum(len(c.groups) for c in rows.columns[aspect].values())
+    return sum(len(column.groups) for column in rows.columns[aspect].values())
 
 
 def _consistency(aspect: str, rows: ImageModelRows) -> Estimate:
     """NaN where no sample was judged twice."""
-    times = max((len(o.repeats) for o in rows.imputed), default=0)
+    times = max((len(observation.repeats) for observation in rows.imputed), default=0)
     if times < 2:
         return Estimate(math.nan)
     unscored = [math.nan] * times
-    table = [
-        [scores.get(aspect, math.nan) for scores in o.repeats] or unscored
-        for o in rows.imputed
-    ]
+    table = []
+    for observation in rows.imputed:
+        scores = [repeat.get(aspect, math.nan) for repeat in observation.repeats]
+        table.append(scores or unscored)
     return Estimate(krippendorff_alpha(np.array(table).T, "interval"))
 
 
@@ -296,23 +293,20 @@ def human_agreement(
     """
     result = {}
     counts = resampled_counts(observations, name, options)
+    n = len(observations)
     for aspect in aspects:
         values = list[float]()
         papers = []
         resampled = list[Floats]()
-        reasons = list[str]()
+        reasons = []
         for model, rated in rating_columns(observations, aspect).items():
             per_annotator = leave_one_out(rated.ratings)
             values.extend(per_annotator)
             papers.append(paper_mean(per_annotator, rounded=False))
-            resampled.extend(
-                leave_one_out_resampled(rated.ratings, counts(rated.groups))
-            )
-            reasons += [
-                f"{model}: rater {r + 1} is constant"
-                for r in np.flatnonzero(np.isnan(per_annotator))
-            ]
-        n = len(observations)
+            group_counts = counts(rated.groups)
+            resampled.extend(leave_one_out_resampled(rated.ratings, group_counts))
+            for rater in np.flatnonzero(np.isnan(per_annotator)):
+                reasons.append(f"{model}: rater {rater + 1} is constant")
         average = fisher_average(values, resampled, n, reasons, options)
         paper = Estimate(paper_mean(papers), n=n, reasons=tuple(reasons))
         result[aspect] = bias_corrected(average), paper
@@ -334,14 +328,14 @@ def fisher_over_parts(parts: Sequence[Estimate]) -> Estimate:
     (0.5, 20)
     """
     resampled = fisher_mean_over([part.resamples for part in parts])
-    correlations = [part.value for part in parts]
-    coverages = (astuple(part.coverage) for part in parts)
-    mean = fisher_mean(correlations)
+    low, high = interval(resampled)
+    mean = fisher_mean([part.value for part in parts])
     n = sum(part.n for part in parts)
     reasons = _joined(part.reasons for part in parts)
     zeros = _joined(part.zeros for part in parts)
+    coverages = [astuple(part.coverage) for part in parts]
     coverage = ImageModelCoverage(*map(sum, zip(*coverages, strict=True)))
-    return Estimate(mean, *interval(resampled), resampled, n, reasons, zeros, coverage)
+    return Estimate(mean, low, high, resampled, n, reasons, zeros, coverage)
 
 
 def paper_over_parts(parts: Sequence[Estimate]) -> Estimate:
@@ -371,7 +365,9 @@ def missing_value_reason(human: Floats) -> str:
         return "no sample has both ratings and a score"
     if len(human) < LEAST_FOR_A_CORRELATION:
         return f"needs {LEAST_FOR_A_CORRELATION} samples, got {len(human)}"
-    return "the human mean is constant" if (human == human[0]).all() else ""
+    if (human == human[0]).all():
+        return "the human mean is constant"
+    return ""
 
 
 def undefined_reason(human: Floats, judge: Floats) -> str:
@@ -398,16 +394,22 @@ def columns(
         Columns by image model in alphabetical order, empty ones for a model without such a sample.
     """
     columns_by_model = {}
+    judged_aspects = set(aspects)
     for model, rows in _group_by_model(observations).items():
-        complete = [
-            o for o in rows if set(aspects) <= o.scores.keys() and aspect in o.ratings
-        ]
-        ratings = [o.ratings[aspect] for o in complete]
-        scores = [o.scores.get(aspect, np.nan) for o in complete]
-        groups = tuple(o.group for o in complete)
+        groups = []
+        ratings = []
+        scores = []
+        for observation in rows:
+            if (
+                aspect in observation.ratings
+                and judged_aspects <= observation.scores.keys()
+            ):
+                groups.append(observation.group)
+                ratings.append(observation.ratings[aspect])
+                scores.append(observation.scores.get(aspect, np.nan))
         rated = np.array(ratings, dtype=float).T
         judged = np.array(scores, dtype=float)
-        columns_by_model[model] = Columns(groups, rated, judged)
+        columns_by_model[model] = Columns(tuple(groups), rated, judged)
     return columns_by_model
 
 
@@ -421,11 +423,8 @@ def rating_columns(
     >>> rating_columns([row], "SC")["model"].ratings.tolist()
     [[0.0], [0.5]]
     """
-    return {
-        model: model_column
-        for model, model_column in columns(observations, (), aspect).items()
-        if model_column.groups
-    }
+    by_model = columns(observations, (), aspect)
+    return {model: column for model, column in by_model.items() if column.groups}
 
 
 def generator_pairs(
@@ -441,19 +440,29 @@ def generator_pairs(
         observations: the part's samples in any order, failures already imputed.
         aspect: the one that both rate.
     """
-    rated_rows = [o for o in observations if o.ratings.get(aspect)]
-    by_model = _group_by_model(rated_rows).values()
-    judged = [
-        {o.group: o.scores[aspect] for o in rows if aspect in o.scores}
-        for rows in by_model
+    rated_rows = [
+        observation for observation in observations if observation.ratings.get(aspect)
     ]
-    rated = [
-        {o.group: float(np.mean(o.ratings[aspect])) for o in rows} for rows in by_model
-    ]
+    judged = []
+    rated = []
+    for rows in _group_by_model(rated_rows).values():
+        judged.append(
+            {
+                observation.group: observation.scores[aspect]
+                for observation in rows
+                if aspect in observation.scores
+            }
+        )
+        rated.append(
+            {
+                observation.group: float(np.mean(observation.ratings[aspect]))
+                for observation in rows
+            }
+        )
     pairs = []
     for first, second in combinations(range(len(rated)), 2):
-        if judged[first].keys() & judged[second].keys():
-            by_judge = _differences(judged[first], judged[second])
+        by_judge = _differences(judged[first], judged[second])
+        if by_judge:
             by_people = _differences(rated[first], rated[second])
             pairs.append(pair_agreement(first, second, by_judge, by_people))
     return len(rated), pairs
@@ -468,8 +477,10 @@ def _differences(
 def _group_by_model(
     observations: Sequence[Observation],
 ) -> dict[str, list[Observation]]:
-    ordered = sorted(observations, key=lambda o: (o.image_model, o.uid))
-    return grouped((o.image_model, o) for o in ordered)
+    ordered = sorted(
+        observations, key=lambda observation: (observation.image_model, observation.uid)
+    )
+    return grouped((observation.image_model, observation) for observation in ordered)
 
 
 # all judges' intervals on all aspects of a part come from the same draws
@@ -486,8 +497,13 @@ def resampled_counts(
         name: that of the part (`benchmark/part`); it joins the seed.
         options: how many resamples, the seed.
     """
-    groups = tuple(sorted({o.group for o in observations}))
+    groups = tuple(sorted({observation.group for observation in observations}))
     seed = (options.seed, zlib.crc32(name.encode()))
     group_counts = _cached_counts(groups, options.draws, seed)
     index_of = {group: index for index, group in enumerate(groups)}
-    return lambda row_groups: group_counts[:, [index_of[group] for group in row_groups]]
+
+    def counts(row_groups: Sequence[str]) -> Counts:
+        indices = [index_of[group] for group in row_groups]
+        return group_counts[:, indices]
+
+    return counts

@@ -5,10 +5,11 @@ by image model.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import get_args
+from itertools import chain
+from typing import TypeAlias, get_args
 
 import numpy as np
 
@@ -81,7 +82,8 @@ _IMAGE_MODEL = "image_model"
 SC = "SC"
 _CEILING_LABEL = "human ceiling: each rater against the others"
 
-#: Rated samples of a judge by name.
+#: How many image models a part has, and the agreement on each two of them.
+_GeneratorPairs: TypeAlias = tuple[int, list[PairAgreement]]
 
 PAPER = (
     "Numbered tables follow the layout of the same tables in Ku et al., VIEScore: "
@@ -114,7 +116,9 @@ class ByImageModel(Report):
         >>> [name for statistic in ByImageModel().statistics(Rating(("SC",))) for name in statistic.metrics]
         ['SC_fisher', 'SC_ci_low', 'SC_ci_high', 'SC_paper', 'SC_count']
         """
-        aspects = self.rated if rating.against_all else rating.aspects
+        aspects = rating.aspects
+        if rating.against_all:
+            aspects = self.rated
         comparable = [aspect for aspect in aspects if aspect in self.rated] or aspects
         statistics = []
         for aspect in aspects:
@@ -122,11 +126,8 @@ class ByImageModel(Report):
             if rating.repeats > 1:
                 aspect_statistics.append(consistency(aspect))
             for statistic in aspect_statistics:
-                statistics.append(
-                    replace(
-                        statistic, primary=statistic.primary and aspect in comparable
-                    )
-                )
+                is_primary = statistic.primary and aspect in comparable
+                statistics.append(replace(statistic, primary=is_primary))
         return tuple(statistics)
 
     def rows(
@@ -138,7 +139,9 @@ class ByImageModel(Report):
         options: StatisticsOptions,
     ) -> ImageModelRows:
         """The samples on the aspects that the judge is compared on."""
-        rated = self.rated if rating.against_all else ()
+        rated = self.rated
+        if not rating.against_all:
+            rated = ()
         imputed, aspects = filled_observations(
             observations, rating.aspects, rated, options
         )
@@ -162,59 +165,55 @@ class ByImageModel(Report):
         last.
         """
         parts = parts_of(parts, runs)
-        judge_numbers = [
-            n
-            for run in runs
-            for n in self._judge_numbers(benchmark, parts, run, options)
-        ]
-        numbers = (
-            *list(_human_numbers(benchmark, parts, runs, options)),
-            *judge_numbers,
-        )
+        numbers = list(_human_numbers(benchmark, parts, runs, options))
+        for run in runs:
+            numbers += self._judge_numbers(benchmark, parts, run, options)
         by_model = {
-            n.key.table
-            for n in judge_numbers
-            if n.key and n.statistic.startswith(_BY_MODEL)
+            number.key.table
+            for number in numbers
+            if number.key and number.statistic.startswith(_BY_MODEL)
         }
-        tables = sorted(by_model, key=lambda t: (t != BY_MODEL, len(t), t))
+        tables = sorted(
+            by_model, key=lambda table: (table != BY_MODEL, len(table), table)
+        )
         by_model_layouts = map(_model_table_layout, tables)
         common = [
             layout for name, layout in _layouts().items() if name != "sc_same_samples"
         ]
-        texts = (
-            _left_out(numbers, parts),
-            self._same_samples(benchmark, parts, runs, options),
+        left_out = _left_out(numbers, parts)
+        same_samples = self._same_samples(benchmark, parts, runs, options)
+        return Findings(
+            tuple(numbers),
+            self._ranked(parts, runs, numbers, options),
+            (*common, *by_model_layouts),
+            (left_out, same_samples),
+            PAPER,
         )
-        ranked = self._ranked(parts, runs, numbers, options)
-        return Findings(numbers, ranked, (*common, *by_model_layouts), texts, PAPER)
 
     def _judge_numbers(
         self, benchmark: str, parts: Sequence[str], run: Run, options: StatisticsOptions
     ) -> Iterator[Number]:
         by_aspect: dict[str, list[Agreement]] = {}
-        pairs_by_generator: dict[str, dict[str, tuple[int, list[PairAgreement]]]] = {}
-        for part in (part for part in parts if part in run.records):
-            observations = [observe(judged) for judged in run.records[part]]
-            rows = self.rows(
-                observations, Rating.from_run(run), benchmark, part, options
-            )
+        pairs_by_generator: dict[str, dict[str, _GeneratorPairs]] = {}
+        rating = Rating.from_run(run)
+        for part, observations in _observed_parts(run, parts):
+            rows = self.rows(observations, rating, benchmark, part, options)
             for aspect in rows.aspects:
                 agreed = agreement(rows, aspect)
                 by_aspect.setdefault(aspect, []).append(agreed)
-                pairs_by_generator.setdefault(aspect, {})[part] = generator_pairs(
-                    rows.imputed, aspect
-                )
+                pairs = generator_pairs(rows.imputed, aspect)
+                pairs_by_generator.setdefault(aspect, {})[part] = pairs
                 if part != ALL:  # else its numbers are the total's
                     yield from _agreement(run.label, part, aspect, agreed)
                 yield from _model_numbers(run, rows, aspect, part)
             if "O" in rows.aspects:
                 yield from _rankings(run.label, part, rows)
-        for aspect, part_pairs in by_aspect.items():
-            yield from _agreement(
-                run.label, ALL, aspect, agreement_over_parts(part_pairs)
-            )
+        for aspect, part_agreements in by_aspect.items():
+            agreed = agreement_over_parts(part_agreements)
+            yield from _agreement(run.label, ALL, aspect, agreed)
+            pairs_by_part = pairs_by_generator[aspect]
             yield from _pair_accuracies(
-                run.label, benchmark, aspect, pairs_by_generator[aspect], options
+                run.label, benchmark, aspect, pairs_by_part, options
             )
 
     def _ranked(
@@ -227,7 +226,11 @@ class ByImageModel(Report):
         """One an aspect that any judge rates, the default first: what half of the judges rate or
         more, O before SC.
         """
-        averages = [n for n in numbers if (n.part, n.statistic) == (ALL, FISHER)]
+        averages = [
+            number
+            for number in numbers
+            if (number.part, number.statistic) == (ALL, FISHER)
+        ]
         overall = [number for number in averages if number.role == "judge"]
         aspects = [number.aspect for number in overall]
         with_samples = {number.aspect for number in overall if number.estimate.n}
@@ -254,15 +257,15 @@ class ByImageModel(Report):
         for aspect in preferred(list(dict.fromkeys(aspects))):
             references = _references(aspect, ceilings)
             ranked.append(_ranked_statistic(aspect, references, compared, ceiling))
-        # what fewer than half of the judges rate comes later, and what nobody rated last: there is
-        # no number to look at
-        ranked.sort(
-            key=lambda s: (
-                s.aspect not in with_samples,
-                2 * aspects.count(s.aspect) < len(runs),
-            )
-        )
-        return tuple(ranked)
+
+        def place(statistic: RankedStatistic) -> tuple[bool, bool]:
+            # what fewer than half of the judges rate comes later, and what nobody rated last: there
+            # is no number to look at
+            is_unrated = statistic.aspect not in with_samples
+            is_rare = 2 * aspects.count(statistic.aspect) < len(runs)
+            return is_unrated, is_rare
+
+        return tuple(sorted(ranked, key=place))
 
     def _same_samples(
         self,
@@ -279,34 +282,33 @@ class ByImageModel(Report):
         layout = _layouts()["sc_same_samples"]
         if len(judges) < 2 or all(run.aspects != (SC,) for run in judges):
             return layout.table(())
-        scored = [
-            {
-                records[0].id
-                for part in parts
-                for records in run.records[part]
-                if SC in observe(records).scores
-            }
-            for run in judges
-        ]
-        common = set.intersection(*scored)
-        restricted = [
-            replace(
-                run,
-                aspects=(SC,),
-                records={
-                    part: [rows for rows in run.records[part] if rows[0].id in common]
-                    for part in parts
-                },
+        scored = []
+        for run in judges:
+            samples = chain.from_iterable(run.records[part] for part in parts)
+            scored.append(
+                {rows[0].id for rows in samples if SC in observe(rows).scores}
             )
-            for run in judges
-        ]
-        numbers = [
-            n
-            for run in restricted
-            for n in self._judge_numbers(benchmark, parts, run, options)
-        ]
-        human_numbers = _human_numbers(benchmark, parts, restricted[:1], options)
-        return layout.table([*human_numbers, *numbers])
+        common = set.intersection(*scored)
+        restricted = []
+        for run in judges:
+            records = {}
+            for part in parts:
+                part_samples = run.records[part]
+                records[part] = [rows for rows in part_samples if rows[0].id in common]
+            restricted.append(replace(run, aspects=(SC,), records=records))
+        numbers = list(_human_numbers(benchmark, parts, restricted[:1], options))
+        for run in restricted:
+            numbers += self._judge_numbers(benchmark, parts, run, options)
+        return layout.table(numbers)
+
+
+def _observed_parts(
+    run: Run, parts: Iterable[str]
+) -> Iterator[tuple[str, list[Observation]]]:
+    """The observations of each of these parts that a run has."""
+    for part in parts:
+        if part in run.records:
+            yield part, [observe(judged) for judged in run.records[part]]
 
 
 def _model_numbers(
@@ -335,14 +337,14 @@ def _pair_accuracies(
     label: str,
     benchmark: str,
     aspect: str,
-    pairs_by_part: Mapping[str, tuple[int, list[PairAgreement]]],
+    pairs_by_part: Mapping[str, _GeneratorPairs],
     options: StatisticsOptions,
 ) -> Iterator[Number]:
     """Accuracy of a judge on pairs of generators, over all parts and in each."""
-    parts_by_name = {ALL: [*pairs_by_part]}
-    parts_by_name |= {part: [part] for part in pairs_by_part if part != ALL}
-    for name, members in parts_by_name.items():
-        pairs = [pairs_by_part[part] for part in members]
+    pairs_by_name = {ALL: [*pairs_by_part.values()]}
+    for part, part_pairs in pairs_by_part.items():
+        pairs_by_name.setdefault(part, [part_pairs])
+    for name, pairs in pairs_by_name.items():
         seed = (options.seed, *f"{benchmark}/{name}".encode())
         accuracies = accuracy_over_pairs(pairs, options.draws, seed)
         for statistic, accuracy in zip((HARD, SOFT), accuracies, strict=True):
@@ -384,7 +386,7 @@ def _restricted_items(
         judge_items: Items = judge_ratings.get(aspect, {})
         if part != ALL:
             judge_items = {
-                n: item for n, item in judge_items.items() if item.part == part
+                name: item for name, item in judge_items.items() if item.part == part
             }
         if judge_items:
             items[label] = judge_items
@@ -393,12 +395,16 @@ def _restricted_items(
 
 def _ceilings(averages: Sequence[Number]) -> dict[str, Number]:
     ceilings = (number for number in averages if number.role == "ceiling")
-    return {n.aspect: replace(n, system=_CEILING_LABEL) for n in ceilings}
+    return {
+        number.aspect: replace(number, system=_CEILING_LABEL) for number in ceilings
+    }
 
 
 def _references(aspect: str, ceilings: Mapping[str, Number]) -> tuple[Number, ...]:
     constant = Number(CONSTANT_LABEL, Estimate(0.0), ALL, aspect, FISHER, "baseline")
-    return (ceilings[aspect], constant) if aspect in ceilings else (constant,)
+    if aspect in ceilings:
+        return (ceilings[aspect], constant)
+    return (constant,)
 
 
 def rated_items(
@@ -414,23 +420,25 @@ def rated_items(
         options: what failed verdicts are.
     """
     by_aspect: dict[str, dict[str, JudgedItem]] = {}
-    for part in parts_of(parts, [run]):
-        samples = [observe(judged) for judged in run.records[part]]
-        complete_observations, aspects = filled_observations(
-            samples, run.aspects, rated if run.against_all else (), options
-        )
-        for o in complete_observations:
-            complete = set(aspects) <= o.scores.keys()
+    if not run.against_all:
+        rated = ()
+    for part, samples in _observed_parts(run, parts_of(parts, [run])):
+        imputed, aspects = filled_observations(samples, run.aspects, rated, options)
+        for observation in imputed:
+            is_complete = set(aspects) <= observation.scores.keys()
+            cell = (observation.uid, observation.image_model)
+            name = f"{part}/{observation.image_model}/{observation.uid}"
             for aspect in aspects:
-                ratings = o.ratings.get(aspect)
-                if ratings and not any(map(math.isnan, ratings)):
-                    # as `annotator_mean` rounds, so that equal means are equal
-                    human = round(mean_of(ratings), 9)
-                    score = o.scores[aspect] if complete else math.nan
-                    cell = (o.uid, o.image_model)
-                    name = f"{part}/{o.image_model}/{o.uid}"
-                    item = JudgedItem(o.group, score, human, part, cell)
-                    by_aspect.setdefault(aspect, {})[name] = item
+                ratings = observation.ratings.get(aspect, ())
+                if not ratings or any(map(math.isnan, ratings)):
+                    continue
+                # as `annotator_mean` rounds, so that equal means are equal
+                human = round(mean_of(ratings), 9)
+                score = math.nan
+                if is_complete:
+                    score = observation.scores[aspect]
+                item = JudgedItem(observation.group, score, human, part, cell)
+                by_aspect.setdefault(aspect, {})[name] = item
     return by_aspect
 
 
@@ -444,8 +452,13 @@ def compared_on(aspect: str, items: Mapping[str, Items]) -> ComparedStatistic:
     over_parts = ""
     if len(parts) > 1:
         over_parts = f" and parts ({', '.join(parts)})"
-    title = f"Spearman's correlation with the ratings, Fisher's average over image models{over_parts}"
-    part = parts[0] if len(parts) == 1 else ALL
+    title = (
+        "Spearman's correlation with the ratings, "
+        f"Fisher's average over image models{over_parts}"
+    )
+    part = ALL
+    if len(parts) == 1:
+        part = parts[0]
     return compared_correlations(
         part, aspect, title, items, why_no_value=missing_value_reason
     )
@@ -455,16 +468,21 @@ def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
     """Ranks of image models by mean O, of the judge over what it judged and of humans over all
     rated; their distance.
     """
-    judged = {
-        model: c.judge.mean() for model, c in rows.columns["O"].items() if len(c.judge)
-    }
+    models = []
+    judged = []
+    human = []
     rated = rating_columns(rows.imputed, "O")
-    human = [rated[model].human(rows.added_last).mean() for model in judged]
-    by_judge = ranks(list(judged.values()))
+    for model, column in rows.columns["O"].items():
+        if len(column.judge):
+            human_means = rated[model].human(rows.added_last)
+            models.append(model)
+            judged.append(column.judge.mean())
+            human.append(human_means.mean())
+    by_judge = ranks(judged)
     by_humans = ranks(human)
     ranks_by_source = {"rank_by_humans": by_humans, "rank_by_judge": by_judge}
     for statistic, model_ranks in ranks_by_source.items():
-        for model, rank in zip(judged, model_ranks, strict=True):
+        for model, rank in zip(models, model_ranks, strict=True):
             yield Number(
                 label,
                 Estimate(rank),
@@ -480,11 +498,8 @@ def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
     why = "all image models have the same rank"
     if len(judge) < 2:
         why = undefined(judge, humans)
-    distances = (
-        ("footrule", footrule(judge, humans)),
-        ("rho", correlation(judge, humans)),
-    )
-    for name, distance in distances:
+    distances = {"footrule": footrule(judge, humans), "rho": correlation(judge, humans)}
+    for name, distance in distances.items():
         yield Number(
             label,
             Estimate(distance, reasons=(why,)),
@@ -501,7 +516,9 @@ def _agreement(
     """Numbers of both averages, the published one with its cell in the paper."""
     corrected, paper = agreed
     yield Number(label, corrected, part, aspect, FISHER, role)
-    table = "T1" if part == ALL else "T2/3"
+    table = "T2/3"
+    if part == ALL:
+        table = "T1"
     key = Key(table, part, "", label, "spearman", aspect)
     yield Number(label, paper, part, aspect, PUBLISHED, role, key=key)
 
@@ -520,13 +537,20 @@ def _human_numbers(
         records = {
             rows[0].id: rows for run in runs for rows in run.records.get(part, [])
         }
-        observed = [o for o in map(observe, records.values()) if o.ratings]
-        ratings = observed[0].ratings if observed else {}
-        if min(map(len, ratings.values()), default=0) < 2:
+        observed = [
+            observation
+            for observation in map(observe, records.values())
+            if observation.ratings
+        ]
+        if not observed:
             continue
-        for aspect, agreed in human_agreement(
+        ratings = observed[0].ratings
+        if min(map(len, ratings.values())) < 2:
+            continue
+        agreements = human_agreement(
             observed, tuple(ratings), f"{benchmark}/{part}", options
-        ).items():
+        )
+        for aspect, agreed in agreements.items():
             by_aspect.setdefault(aspect, []).append(agreed)
             if part != ALL:
                 yield from _agreement(HUMAN, part, aspect, agreed, "ceiling")
@@ -534,27 +558,26 @@ def _human_numbers(
                 model: columns.ratings
                 for model, columns in rating_columns(observed, aspect).items()
             }
-            all_ratings = np.concatenate(list(by_model.values()), axis=1)
-            alpha = krippendorff_alpha(all_ratings)
-            yield Number(
-                HUMAN,
-                Estimate(alpha, reasons=("all ratings are equal",)),
-                part,
-                aspect,
-                "krippendorff",
-                "ceiling",
-            )
             yield from _rater_numbers(by_model, part, aspect)
     for aspect, part_pairs in by_aspect.items():
         corrected, paper = agreement_over_parts(part_pairs)
-        yield from _agreement(
-            HUMAN, ALL, aspect, (bias_corrected(corrected), paper), "ceiling"
-        )
+        agreed = bias_corrected(corrected), paper
+        yield from _agreement(HUMAN, ALL, aspect, agreed, "ceiling")
 
 
 def _rater_numbers(
     by_model: dict[str, Floats], part: str, aspect: str
 ) -> Iterator[Number]:
+    all_ratings = np.concatenate(list(by_model.values()), axis=1)
+    alpha = krippendorff_alpha(all_ratings)
+    yield Number(
+        HUMAN,
+        Estimate(alpha, reasons=("all ratings are equal",)),
+        part,
+        aspect,
+        "krippendorff",
+        "ceiling",
+    )
     for model, values in by_model.items():
         for coefficient in get_args(Coefficient):
             correlations = leave_one_out(values, coefficient)
@@ -578,11 +601,15 @@ _NO_RATER = "no rater's correlation with the others is defined"
 
 def _left_out(numbers: Sequence[Number], parts: Sequence[str]) -> Table:
     """Image models without a value, and those that count as 0 because all scores are the same."""
-    averages = [n for n in numbers if n.statistic == FISHER and n.part in parts]
+    averages = [
+        number
+        for number in numbers
+        if number.statistic == FISHER and number.part in parts
+    ]
     aspects = grouped(
-        ((n.part, n.system, why, model), n.aspect)
-        for n in averages
-        for model, why in _left_out_models(n.estimate)
+        ((number.part, number.system, why, model), number.aspect)
+        for number in averages
+        for model, why in _left_out_models(number.estimate)
     )
     models = grouped(
         ((part, label, ", ".join(names), why), model)
@@ -599,10 +626,8 @@ def _left_out(numbers: Sequence[Number], parts: Sequence[str]) -> Table:
 
 
 def _left_out_models(estimate: Estimate) -> Iterator[tuple[str, str]]:
-    for reason in (
-        *estimate.reasons,
-        *(f"{reason}, which counts as 0" for reason in estimate.zeros),
-    ):
+    zeros = [f"{reason}, which counts as 0" for reason in estimate.zeros]
+    for reason in (*estimate.reasons, *zeros):
         model, _, why = reason.partition(": ")
         yield model, why
 
@@ -617,8 +642,10 @@ def _model_table_layout(table: str) -> Layout:
     prints the judge's.
     """
     numbers = table.removeprefix("T").split("/")
-    plural = "s" if len(numbers) > 1 else ""
-    title = f"Table{plural} {' and '.join(numbers)}. Spearman by image model"
+    noun = "Table"
+    if len(numbers) > 1:
+        noun = "Tables"
+    title = f"{noun} {' and '.join(numbers)}. Spearman by image model"
     statistics = (f"{_BY_MODEL}_{table}",)
     return Layout(
         f"table_{'_'.join(numbers)}",

@@ -11,7 +11,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import groupby, takewhile
+from itertools import chain, groupby, takewhile
 
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Sample, SampleId
@@ -46,13 +46,16 @@ class LabelPlan:
     def __post_init__(self) -> None:
         if self.groups and len(self.groups) != len(self.images):
             raise VievalError(
-                f"each of {len(self.images)} images must have a group, got {len(self.groups)}"
+                f"each of {len(self.images)} images must have a group, "
+                f"got {len(self.groups)}"
             )
 
     @property
     def unit(self) -> str:
         """`prompt` or `group`."""
-        return "group" if self.groups else "prompt"
+        if self.groups:
+            return "group"
+        return "prompt"
 
     @property
     def units(self) -> list[list[SampleId]]:
@@ -61,9 +64,8 @@ class LabelPlan:
         keys = {}
         for image, name in zip(self.images, names, strict=True):
             keys[image] = (image.benchmark, image.part, name)
-        return [
-            list(images) for _, images in groupby(self.images, key=keys.__getitem__)
-        ]
+        by_unit = groupby(self.images, key=keys.__getitem__)
+        return [list(images) for _, images in by_unit]
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -72,9 +74,11 @@ class LabelPlan:
         if total < LEAST_FOR_LOOKS:
             return (total,)
         quarters = len(LOOK_LEVELS)
-        return tuple(
-            -(-total * quarter // quarters) for quarter in range(1, quarters + 1)
-        )
+        looks = []
+        for quarter in range(1, quarters + 1):
+            rounded_up = -(-total * quarter // quarters)
+            looks.append(rounded_up)
+        return tuple(looks)
 
 
 @dataclass(frozen=True)
@@ -117,20 +121,22 @@ class Look:
         """Units that count: those of the last finished look, or before the first those that are
         rated.
         """
-        return self.plan.looks[self.finished - 1] if self.finished else self.rated
+        if self.finished:
+            return self.plan.looks[self.finished - 1]
+        return self.rated
 
     @property
     def images(self) -> list[SampleId]:
         """The images that count."""
-        return [image for images in self.plan.units[: self.units] for image in images]
+        return list(chain.from_iterable(self.plan.units[: self.units]))
 
     @property
     def next_images(self) -> list[SampleId]:
         """The images up to the next look; none after the last."""
         if self.finished == len(self.plan.looks):
             return []
-        image_groups = self.plan.units[: self.plan.looks[self.finished]]
-        return [image for images in image_groups for image in images]
+        units = self.plan.looks[self.finished]
+        return list(chain.from_iterable(self.plan.units[:units]))
 
 
 def make_plan(chosen: Sequence[Judged], seed: int) -> LabelPlan:
@@ -140,7 +146,9 @@ def make_plan(chosen: Sequence[Judged], seed: int) -> LabelPlan:
     images = tuple(sample.id for sample in chosen)
     groups = tuple(sample.group for sample in chosen)
     uids = tuple(image.uid for image in images)
-    return LabelPlan(seed, images, groups if groups != uids else ())
+    if groups == uids:
+        return LabelPlan(seed, images)
+    return LabelPlan(seed, images, groups)
 
 
 def plan_text(plan: LabelPlan) -> str:
@@ -157,12 +165,13 @@ def look_at(plan: LabelPlan, rated: Collection[SampleId]) -> Look:
     (2, False, 0.05)
     """
     is_rated = frozenset(rated)
-    finished = takewhile(is_rated.issuperset, plan.units)
     planned = frozenset(plan.images)
-    is_first = is_rated == {*plan.images[: len(is_rated)]}
+    finished = list(takewhile(is_rated.issuperset, plan.units))
+    first_images = plan.images[: len(is_rated)]
     images_rated = len(is_rated & planned)
     outside = len(is_rated - planned)
-    return Look(plan, sum(1 for _ in finished), images_rated, outside, is_first)
+    is_first = is_rated == {*first_images}
+    return Look(plan, len(finished), images_rated, outside, is_first)
 
 
 def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
@@ -179,23 +188,31 @@ def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
     needed = prompts_for_margin(TYPICAL_SPREAD)
     if len(prompts) < 2 or fewest >= needed:
         return ""
-    images = Counter(sample.id.image_model for sample in _samples(available))
     in_each = max(len(prompts[model]) / len(groups[model]) for model in prompts)
-    enough = sum(min(round(needed * in_each), number) for number in images.values())
+    enough = _image_count(available, round(needed * in_each))
     counts = _labelled_text(prompts, groups)
-    unit = "prompts" if groups == prompts else "groups"
-    advice = f" (--n {enough})" if len(chosen) < enough else ""
+    unit = "prompts"
+    if groups != prompts:
+        unit = "groups"
+    advice = ""
+    if len(chosen) < enough:
+        advice = f" (--n {enough})"
     sentence = f"a test requires {LEAST_FOR_A_TEST}, a decision {LEAST_RATED}"
     if fewest >= LEAST_RATED:
-        sentence = (
-            f"a difference of {smallest_difference(TYPICAL_SPREAD, fewest):.2f} is found "
-            "four times in five"
-        )
+        difference = smallest_difference(TYPICAL_SPREAD, fewest)
+        sentence = f"a difference of {difference:.2f} is found four times in five"
     return (
-        f"{counts} of each generator: {sentence}. Showing that one generator is not "
-        f"worse by {ADVISED_MARGIN:g} or more requires about {needed:.0f} {unit} of "
-        f"each, if ratings vary as much as on ImagenHub{advice}"
+        f"{counts} of each generator: {sentence}. "
+        f"Showing that one generator is not worse by {ADVISED_MARGIN:g} or more "
+        f"requires about {needed:.0f} {unit} of each, "
+        f"if ratings vary as much as on ImagenHub{advice}"
     )
+
+
+def _image_count(available: Sequence[Judged], most: int) -> int:
+    """Number of images of all generators, of each at most so many."""
+    by_model = Counter(sample.id.image_model for sample in _samples(available))
+    return sum(min(most, number) for number in by_model.values())
 
 
 def _labelled_text(

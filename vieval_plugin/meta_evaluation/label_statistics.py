@@ -71,41 +71,46 @@ class LabelRows:
         >>> rows.scores.tolist(), rows.ratings.tolist()
         ([0.25], [0.0])
         """
-        scored = (
-            o
-            for o in apply_failure_policy(observations, (judged,), options)
-            if judged in o.scores
-        )
-        return cls(
-            tuple(sorted(scored, key=lambda o: (o.uid, o.image_model))), rated, judged
-        )
+        imputed = apply_failure_policy(observations, (judged,), options)
+        scored = [
+            observation for observation in imputed if judged in observation.scores
+        ]
+        scored.sort(key=lambda observation: (observation.uid, observation.image_model))
+        return cls(tuple(scored), rated, judged)
 
     def having_tag(self, tag: str) -> LabelRows:
         """Return those that carry a tag."""
-        scored = tuple(o for o in self.scored if tag in o.tags)
+        scored = tuple(
+            observation for observation in self.scored if tag in observation.tags
+        )
         return LabelRows(scored, self.rated, self.judged)
 
     @property
     def scores(self) -> Floats:
         """The judge's scores, in [0, 1]."""
-        return np.array([o.scores[self.judged] for o in self.scored], dtype=float)
+        return np.array(
+            [observation.scores[self.judged] for observation in self.scored],
+            dtype=float,
+        )
 
     @property
     def ratings(self) -> Floats:
         """The mean ratings on the benchmark's own scale, rounded so that equal means are equal."""
-        means = [np.mean(o.ratings[self.rated]) for o in self.scored]
+        means = [
+            np.mean(observation.ratings[self.rated]) for observation in self.scored
+        ]
         return np.round(np.array(means, dtype=float), 9)
 
     @property
     def clusters(self) -> list[str]:
         """The cluster of each sample."""
-        return [o.group for o in self.scored]
+        return [observation.group for observation in self.scored]
 
     def examples(self, positions: Sequence[tuple[int, ...]]) -> Examples:
         """Return the examples that have all of these positions."""
         examples: dict[str, dict[tuple[int, ...], Observation]] = defaultdict(dict)
-        for o in self.scored:
-            examples[o.group][o.place] = o
+        for observation in self.scored:
+            examples[observation.group][observation.place] = observation
         return {
             name: by_position
             for name, by_position in examples.items()
@@ -127,14 +132,20 @@ def _correlation(coefficient: Coefficient, rows: LabelRows) -> Computed:
     return computed_correlation(rows.scores, rows.ratings, rows.clusters, coefficient)
 
 
-def _rated_items(rows: LabelRows) -> dict[str, JudgedItem]:
-    scores = rows.scores.tolist()
+def _items(rows: LabelRows, values: Floats) -> dict[str, JudgedItem]:
+    """Samples by name, each with a value and its mean rating."""
     ratings = rows.ratings.tolist()
     items = {}
-    for o, score, rating in zip(rows.scored, scores, ratings, strict=True):
-        name = f"{o.uid}/{o.image_model}"
-        items[name] = JudgedItem(o.group, score, rating)
+    for observation, value, rating in zip(
+        rows.scored, values.tolist(), ratings, strict=True
+    ):
+        name = f"{observation.uid}/{observation.image_model}"
+        items[name] = JudgedItem(observation.group, value, rating)
     return items
+
+
+def _rated_items(rows: LabelRows) -> dict[str, JudgedItem]:
+    return _items(rows, rows.scores)
 
 
 def _pairwise(rows: LabelRows) -> Computed:
@@ -176,7 +187,8 @@ def _is_right(shares: Floats) -> Floats:
 
 
 def _agreement_points(rows: LabelRows) -> Floats:
-    return 1 - np.abs((rows.scores >= 0.5) - _is_right(rows.ratings))
+    judged_right = rows.scores >= 0.5
+    return 1 - np.abs(judged_right - _is_right(rows.ratings))
 
 
 def _agreement(rows: LabelRows) -> Computed:
@@ -190,12 +202,7 @@ def _agreement(rows: LabelRows) -> Computed:
 
 
 def _agreement_items(rows: LabelRows) -> dict[str, JudgedItem]:
-    points = _agreement_points(rows).tolist()
-    items = {}
-    for o, point in zip(rows.scored, points, strict=True):
-        name = f"{o.uid}/{o.image_model}"
-        items[name] = JudgedItem(o.group, point)
-    return items
+    return _items(rows, _agreement_points(rows))
 
 
 def _agreement_references(rows: LabelRows) -> dict[Role, Estimate]:
@@ -205,11 +212,12 @@ def _agreement_references(rows: LabelRows) -> dict[Role, Estimate]:
     references: dict[Role, Estimate] = {"baseline": Estimate(majority)}
     points = [
         point
-        for o in rows.scored
-        for point in leave_one_out_points(o.ratings[rows.rated])
+        for observation in rows.scored
+        for point in leave_one_out_points(observation.ratings[rows.rated])
     ]
-    ceiling = Estimate(mean(points), n=len(points)) if points else None
-    return {**references, **({"ceiling": ceiling} if ceiling else {})}
+    if points:
+        references["ceiling"] = Estimate(mean(points), n=len(points))
+    return references
 
 
 def _preference_points(rows: LabelRows) -> tuple[list[str], Floats]:
@@ -267,10 +275,9 @@ def _share_statistic(
 
 
 def _correlation_statistic(coefficient: Coefficient) -> Statistic:
-    # Kendall's has no paired test here
-    test = (
-        None if coefficient == "kendall" else PairedTestSpec(_rated_items, coefficient)
-    )
+    test = None
+    if coefficient != "kendall":  # which has no paired test here
+        test = PairedTestSpec(_rated_items, coefficient)
     return Statistic(
         coefficient,
         partial(_correlation, coefficient),

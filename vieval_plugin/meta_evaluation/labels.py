@@ -76,14 +76,16 @@ class WithLabels(Report):
         ]
         if unknown:
             raise ValueError(
-                f"unknown statistic {unknown[0]!r}; known statistics: {', '.join(STATISTICS)}"
+                f"unknown statistic {unknown[0]!r}; "
+                f"known statistics: {', '.join(STATISTICS)}"
             )
 
     @property
     def columns(self) -> tuple[Statistic, ...]:
         """The statistics of one aspect's rows."""
         return tuple(
-            STATISTICS[s] if isinstance(s, str) else s for s in self.statistic_names
+            STATISTICS[name] if isinstance(name, str) else name
+            for name in self.statistic_names
         )
 
     def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
@@ -146,13 +148,12 @@ class WithLabels(Report):
         options: StatisticsOptions,
     ) -> Findings:
         """Each statistic by part, judge and aspect, and by skill where samples have tags."""
-        judged_parts = list(dict.fromkeys(part for run in runs for part in run.records))
-        numbers = [
-            n
-            for run in runs
-            for part in run.records
-            for n in self._numbers(run, benchmark, part, options)
-        ]
+        judged_parts = set[str]()
+        numbers = list[Number]()
+        for run in runs:
+            judged_parts.update(run.records)
+            for part in run.records:
+                numbers += self._numbers(run, benchmark, part, options)
         judged_places = {(number.aspect, number.part) for number in numbers}
         column_keys = product(self.aspects, parts_of(parts, runs), self.columns)
         ranked = []
@@ -164,7 +165,9 @@ class WithLabels(Report):
                 )
         ranked.sort(key=lambda statistic: not statistic.is_headline)
         names = tuple(column.name for column in self.columns)
-        hidden = [] if len(self.aspects) > 1 else ["aspect"]
+        hidden = []
+        if len(self.aspects) <= 1:
+            hidden = ["aspect"]
         tables = [
             replace(
                 layout,
@@ -185,16 +188,18 @@ class WithLabels(Report):
     ) -> list[Number]:
         [(_, observations)] = observed([run], part)
         rows = self.rows(observations, Rating.from_run(run), benchmark, part, options)
-        tags = sorted({tag for o in observations for tag in o.tags})
+        tags = sorted({tag for observation in observations for tag in observation.tags})
         numbers = []
         for aspect, aspect_rows in rows.by_aspect.items():
             for tag in ("", *tags):
-                tagged = aspect_rows.having_tag(tag) if tag else aspect_rows
+                tagged = aspect_rows
+                if tag:
+                    tagged = aspect_rows.having_tag(tag)
                 bootstrap_name = "/".join(filter(None, (benchmark, part, tag)))
                 bootstrap = Bootstrap.for_part(bootstrap_name, options)
                 counts = {
                     "scored": len(tagged.scored),
-                    "exact": sum(o.exact for o in tagged.scored),
+                    "exact": sum(observation.exact for observation in tagged.scored),
                 }
                 estimates = {
                     name: Estimate(count, n=count) for name, count in counts.items()
@@ -203,7 +208,9 @@ class WithLabels(Report):
                     column.name: estimate_of(column, tagged, bootstrap)
                     for column in self.columns
                 }
-                breakdown = "tag" if tag else ""
+                breakdown = ""
+                if tag:
+                    breakdown = "tag"
                 for name, estimate in estimates.items():
                     key = None
                     if not tag and name not in counts:
@@ -236,9 +243,9 @@ class WithLabels(Report):
         leads = column is self.columns[0]
         references = []
         for role, estimate in _references(column, aspect, part, runs).items():
-            references.append(
-                Number(_LABELS[role], estimate, part, aspect, column.name, role)
-            )
+            label = _LABELS[role]
+            number = Number(label, estimate, part, aspect, column.name, role)
+            references.append(number)
         return RankedStatistic(
             part,
             aspect,
@@ -271,12 +278,14 @@ def _references(
 ) -> Mapping[Role, Estimate]:
     if column.references:
         rated = {
-            (o.image_model, o.uid): o
+            (observation.image_model, observation.uid): observation
             for _, observations in observed(runs, part)
-            for o in observations
+            for observation in observations
         }
         return column.references(LabelRows(tuple(rated.values()), aspect, aspect))
-    return {} if column.constant is None else {"baseline": Estimate(column.constant)}
+    if column.constant is None:
+        return {}
+    return {"baseline": Estimate(column.constant)}
 
 
 def _rows(
@@ -288,5 +297,7 @@ def _rows(
     """The rows of an aspect that people rated: scores of the same aspect, or of a judge's only
     one.
     """
-    judged = rating.aspects[0] if rating.against_all and rating.aspects else aspect
+    judged = aspect
+    if rating.against_all and rating.aspects:
+        judged = rating.aspects[0]
     return LabelRows.from_observations(observations, aspect, judged, options)

@@ -72,25 +72,23 @@ def leaderboard(
         systems: labels of those that it has; None for all.
         family_of: the label of a system whose pairs are a family of their own.
     """
-    numbers = [
-        n
-        for n in findings.numbers
-        if statistic.has(n) and (systems is None or n.system in systems)
-    ]
+    numbers = [number for number in findings.numbers if statistic.has(number)]
     compared = statistic.compared(options)
-    compared = compared if systems is None else restrict_systems(compared, systems)
+    if systems is not None:
+        numbers = [number for number in numbers if number.system in systems]
+        compared = restrict_systems(compared, systems)
     comparison = compare_systems(compared, benchmark, options, intervals, family_of)
     compared_systems = {system.label: system for system in comparison.systems}
     records = _records_by_system(statistic, runs, [number.system for number in numbers])
     completed = _completed_numbers(numbers, compared_systems, records)
     costs = {label: cost_of(judged) for label, judged in records.items()}
-    same_answers = _same_answers(records, statistic.aspect)
-    comparable = (
-        statistic.is_headline
-        and len(numbers) > 1
-        and any(number.estimate.defined for number in numbers)
-    )
-    failed = comparable and any(cost.failed for cost in costs.values())
+    same_answers = {}
+    if not statistic.judge:
+        same_answers = _same_answers(records, statistic.aspect)
+    positions = {}
+    has_failures = any(cost.failed for cost in costs.values())
+    if has_failures and _is_comparable(statistic, numbers):
+        positions = _positions(statistic, compared, options)
     below_constant = _below_constant(statistic, compared, benchmark, options, numbers)
     return Leaderboard(
         # a leaderboard has all fields of its statistic
@@ -101,10 +99,16 @@ def leaderboard(
         breakdowns=_breakdowns(statistic, findings.numbers),
         against=against,
         costs=costs,
-        same_answers={} if statistic.judge else same_answers,
-        positions=_positions(statistic, compared, options) if failed else {},
+        same_answers=same_answers,
+        positions=positions,
         not_above_constant=frozenset(below_constant),
     )
+
+
+def _is_comparable(statistic: RankedStatistic, numbers: Sequence[Number]) -> bool:
+    if not statistic.is_headline or len(numbers) < 2:
+        return False
+    return any(number.estimate.defined for number in numbers)
 
 
 def _same_answers(
@@ -127,19 +131,23 @@ def _completed_numbers(
         statuses = number.statuses or Counter(
             record.verdict.status for record in records[number.system]
         )
-        ranks = system.ranks if system else None
-        unranked = system.undefined or system.unranked if system else ""
+        ranks = None
+        unranked = ""
+        if system:
+            ranks = system.ranks
+            unranked = system.undefined or system.unranked
         inapplicable = statuses.get(Status.NOT_APPLICABLE, 0)
         total = number.total or sum(statuses.values()) - inapplicable
-        completed.append(
-            replace(
-                number, ranks=ranks, unranked=unranked, statuses=statuses, total=total
-            )
+        number = replace(
+            number, ranks=ranks, unranked=unranked, statuses=statuses, total=total
         )
-    completed.sort(
-        key=lambda n: (position.get(n.system, len(position)), -n.estimate.value)
-    )
-    return completed
+        completed.append(number)
+
+    def place(number: Number) -> tuple[int, float]:
+        system_place = position.get(number.system, len(position))
+        return system_place, -number.estimate.value
+
+    return sorted(completed, key=place)
 
 
 def _below_constant(
@@ -150,22 +158,29 @@ def _below_constant(
     numbers: list[Number],
 ) -> set[str]:
     """Systems that are not shown to be above a constant answer."""
-    constants = [r.estimate for r in statistic.references if r.role == "baseline"]
+    constants = [
+        reference.estimate
+        for reference in statistic.references
+        if reference.role == "baseline"
+    ]
     if compared.above_constant:
         p_values = above_constant_p(compared, benchmark, options)
         return {label for label, p in p_values.items() if not p <= SIGNIFICANCE_LEVEL}
-    return {
-        n.system
-        for n in numbers
-        if n.estimate.defined and any(not n.estimate.low > c.value for c in constants)
-    }
+    below_constant = set()
+    for number in numbers:
+        is_above = all(number.estimate.low > constant.value for constant in constants)
+        if number.estimate.defined and not is_above:
+            below_constant.add(number.system)
+    return below_constant
 
 
 def _records_by_system(
     statistic: RankedStatistic, runs: Sequence[Run], systems: Sequence[str]
 ) -> dict[str, list[Record]]:
     """The records of each system on the statistic's part."""
-    part = statistic.value if statistic.breakdown == "part" else statistic.part
+    part = statistic.part
+    if statistic.breakdown == "part":
+        part = statistic.value
     by_system: dict[str, list[Record]] = {system: [] for system in systems}
     for run in runs:
         if statistic.judge not in (None, run.name):
@@ -174,10 +189,10 @@ def _records_by_system(
             rows for name, rows in run.records.items() if part in (ALL, name)
         )
         for record in chain.from_iterable(chain.from_iterable(part_records)):
-            names = [candidate.image_model for candidate in record.candidates]
+            names = {candidate.image_model for candidate in record.candidates}
             if not statistic.judge:
-                names = [run.label]
-            for name in dict.fromkeys(names or [record.id.image_model]):
+                names = {run.label}
+            for name in names or {record.id.image_model}:
                 by_system.get(name or YOUR_IMAGES, []).append(record)
     return by_system
 
@@ -189,20 +204,20 @@ def _breakdowns(
     where nothing else is.
     """
     breakdowns: dict[str, dict[str, dict[str, Estimate]]] = {}
-    alike = (statistic.aspect, statistic.statistic, statistic.judge)
-    for number in numbers if not statistic.breakdown else ():
+    if statistic.breakdown:
+        return breakdowns
+    quantity = (statistic.aspect, statistic.statistic, statistic.judge)
+    for number in numbers:
         key = (number.aspect, number.statistic, number.judge)
-        if key == alike and number.role != "baseline":
-            if number.part == statistic.part and number.breakdown:
-                by_value = breakdowns.setdefault(number.breakdown, {})
-                by_value.setdefault(number.value, {})[number.system] = number.estimate
-            elif (
-                statistic.part == ALL != number.part
-                and not number.breakdown
-                and statistic.parts
-            ):
-                by_value = breakdowns.setdefault(statistic.parts, {})
-                by_value.setdefault(number.part, {})[number.system] = number.estimate
+        if key != quantity or number.role == "baseline":
+            continue
+        if number.breakdown and number.part == statistic.part:
+            by_value = breakdowns.setdefault(number.breakdown, {})
+            by_value.setdefault(number.value, {})[number.system] = number.estimate
+        is_part = statistic.part == ALL != number.part
+        if is_part and statistic.parts and not number.breakdown:
+            by_value = breakdowns.setdefault(statistic.parts, {})
+            by_value.setdefault(number.part, {})[number.system] = number.estimate
     return breakdowns
 
 
@@ -218,12 +233,11 @@ def _positions(
             policy_comparison = compared
         else:
             policy_comparison = statistic.compared(replace(options, policy=policy))
-        labels = [
-            system.label
-            for system in systems_by_own_number(policy_comparison)
-            if not (math.isnan(system.value) or system.unranked)
-        ]
-        return {label: str(position) for position, label in enumerate(labels, start=1)}
+        positions: dict[str, str] = {}
+        for system in systems_by_own_number(policy_comparison):
+            if not (math.isnan(system.value) or system.unranked):
+                positions[system.label] = str(len(positions) + 1)
+        return positions
 
     dropped = systems_by_policy("drop")
     worst = systems_by_policy("worst")
@@ -248,19 +262,26 @@ def one_answer(records: Sequence[Record], aspect: str) -> str:
     >>> one_answer([], "SC")
     ''
     """
-    answers = Counter(
-        answer for record in records for answer in _answers(record, aspect)
-    )
-    for answer, times in answers.most_common(1):
-        if answers.total() >= LEAST_ANSWERS and times >= SAME_ANSWERS * answers.total():
-            return f"{times} of {answers.total()} answers are {answer}, so its value is not meaningful"
-    return ""
+    answers: Counter[str] = Counter()
+    for record in records:
+        answers.update(_answers(record, aspect))
+    total = answers.total()
+    if total < LEAST_ANSWERS:
+        return ""
+    [(answer, times)] = answers.most_common(1)
+    if times < SAME_ANSWERS * total:
+        return ""
+    return f"{times} of {total} answers are {answer}, so its value is not meaningful"
 
 
 def _answers(record: Record, aspect: str) -> Iterator[str]:
     choice = record.verdict.choice
+    scores = record.verdict.scores
+    if choice is None and aspect in scores:
+        yield f"{scores[aspect]:.2f}"
+    if choice is None:
+        return
     for order in (FORWARD, REVERSE):
-        if choice and (vote := choice.votes.get(order)):
+        vote = choice.votes.get(order)
+        if vote:
             yield _IMAGE_OF.get((order, vote), vote.replace("_", " "))
-    if choice is None and aspect in record.verdict.scores:
-        yield f"{record.verdict.scores[aspect]:.2f}"

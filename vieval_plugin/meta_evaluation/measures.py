@@ -141,7 +141,9 @@ class Measure:
         """The noun with its aspect, as a sentence begins."""
         if self.counts_contests:
             return self.noun
-        return f"{self.noun} {'score' if aspect == 'O' else aspect}"
+        if aspect == "O":
+            return f"{self.noun} score"
+        return f"{self.noun} {aspect}"
 
     def sentence(self, outcome: Outcome, words: Mapping[str, str]) -> str:
         """The sentence on an outcome.

@@ -12,6 +12,7 @@ from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.findings import preferred
 from vieval_plugin.meta_evaluation.statistics import Rating, Report, Statistic, Summary
 from vieval_plugin.meta_evaluation.tables import interval_text
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.wording import nan_to_none
 
 REMARKS = "remarks"
@@ -37,13 +38,12 @@ def names(report: Report, rating: Rating) -> tuple[str, ...]:
     >>> names(WithLabels(("auroc",)), Rating(("SC",), intervals=True))[3:6]
     ('scored_count', 'exact_share', 'status_ok_share')
     """
-    exact = ("exact_share",) if rating.intervals else ()
-    names_of_report = (
-        metric
-        for statistic in report.statistics(rating)
-        for metric in statistic.metrics
-    )
-    return (*names_of_report, *exact, *_STATUSES, REMARKS)
+    metrics = list[str]()
+    for statistic in report.statistics(rating):
+        metrics += statistic.metrics
+    if rating.intervals:
+        metrics.append("exact_share")
+    return (*metrics, *_STATUSES, REMARKS)
 
 
 def primary_statistic(statistics: Sequence[Statistic]) -> Statistic:
@@ -66,12 +66,10 @@ def host_table_cell(summary: Summary) -> str:
     Samples that the judge does not apply to have not failed.
     """
     estimate = summary.estimates[primary_statistic(summary.statistics).metric]
-    unscored = (
-        status
-        for status in summary.statuses
-        if not status.usable and status is not Status.NOT_APPLICABLE
-    )
-    failed = sum(summary.statuses[status] for status in unscored)
+    failed = 0
+    for status, n in summary.statuses.items():
+        if not status.usable and status is not Status.NOT_APPLICABLE:
+            failed += n
     return f"{interval_text(estimate, 3)}, n {estimate.n}, failed {failed}"
 
 
@@ -94,9 +92,9 @@ def higher_is_better(name: str) -> bool | None:
     # an upper bound is none of the judge's own, and what an image costs says nothing of it
     if "_upper_bound_" in name or name.startswith(("generation_", "judging_")):
         return None
-    return (
-        True if name.endswith(("_fisher", "_paper", "_consistency", "_value")) else None
-    )
+    if name.endswith(("_fisher", "_paper", "_consistency", "_value")):
+        return True
+    return None
 
 
 def value(summary: Summary, name: str) -> float | str | None:
@@ -121,13 +119,16 @@ def value(summary: Summary, name: str) -> float | str | None:
     if name == REMARKS:
         return _remarks(summary)
     if name in _STATUSES:
-        return summary.statuses.get(_STATUSES[name], 0) / max(summary.total, 1)
+        count = summary.statuses.get(_STATUSES[name], 0)
+        return count / max(summary.total, 1)
     return nan_to_none(_number(summary, name))
 
 
 def _number(summary: Summary, name: str) -> float:
     if name == "exact_share":
-        return summary.exact / summary.scored if summary.scored else math.nan
+        if summary.scored:
+            return summary.exact / summary.scored
+        return math.nan
     for statistic in summary.statistics:
         if name in statistic.metrics:
             estimate = summary.estimates[statistic.metric]
@@ -143,25 +144,20 @@ def _remarks(summary: Summary) -> str:
         f"{options.draws} draws",
         f"seed {options.seed}",
     ]
-    parts += (
-        [f"missing ratings: {options.missing_ratings}"]
-        if options.missing_ratings != "drop"
-        else []
-    )
+    if options.missing_ratings != "drop":
+        parts.append(f"missing ratings: {options.missing_ratings}")
     # of what has one name, such as a correlation and its number of samples, the first says it for
     # all
-    first = {s.name: summary.estimates[s.metric] for s in reversed(summary.statistics)}
-    estimates = {s.name: first[s.name] for s in summary.statistics}
-    undefined = [
-        f"{name} {reason}"
-        for name, estimate in estimates.items()
-        for reason in estimate.reasons
-    ]
-    constant = [
-        f"{name} {reason}"
-        for name, estimate in estimates.items()
-        for reason in estimate.zeros
-    ]
-    parts += [UNDEFINED + ", ".join(undefined)] if undefined else []
-    parts += ["counted as 0: " + ", ".join(constant)] if constant else []
+    estimates: dict[str, Estimate] = {}
+    for statistic in summary.statistics:
+        estimates.setdefault(statistic.name, summary.estimates[statistic.metric])
+    undefined = list[str]()
+    constant = list[str]()
+    for name, estimate in estimates.items():
+        undefined += [f"{name} {reason}" for reason in estimate.reasons]
+        constant += [f"{name} {reason}" for reason in estimate.zeros]
+    if undefined:
+        parts.append(UNDEFINED + ", ".join(undefined))
+    if constant:
+        parts.append("counted as 0: " + ", ".join(constant))
     return "; ".join(parts)

@@ -8,15 +8,18 @@ import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 
 from vieval_plugin.judges.contests import Votes
-from vieval_plugin.judges.protocol import Choice, Sample, Status, worst
+from vieval_plugin.judges.protocol import Choice, Sample, Status, Verdict, worst
 from vieval_plugin.records import OWN, UNJUDGED, Record
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.options import StatisticsOptions
 
+#: Scores by aspect.
+Scores: TypeAlias = Mapping[str, float]
 #: The width up to which a score that is known to an interval counts as known.
 EXACT = 1e-4
 
@@ -37,11 +40,11 @@ class ContestObservation:
     #: Preference for the first candidate by order, in [-1, 1].
     preferences: Mapping[str, float] = field(default_factory=dict)
     #: Scores of each candidate by aspect.
-    scores: tuple[Mapping[str, float], ...] = ()
+    scores: tuple[Scores, ...] = ()
     #: People's ratings of each candidate by aspect, one value an annotator.
     rated: tuple[Mapping[str, tuple[float, ...]], ...] = ()
     #: Scores with the numbers that a log keeps apart, seen under `as_recorded` alone.
-    recorded: tuple[Mapping[str, float], ...] = ()
+    recorded: tuple[Scores, ...] = ()
     #: Indices of the candidates that are no image.
     without_image: tuple[int, ...] = ()
 
@@ -60,11 +63,11 @@ class Observation:
     ratings: Mapping[str, tuple[float, ...]]
     #: The judge's value by aspect that it could rate, higher being better; of several verdicts the
     #: means of those that have them.
-    scores: Mapping[str, float]
+    scores: Scores
     status: Status
     _: KW_ONLY
     #: Scores of each of several verdicts.
-    repeats: tuple[Mapping[str, float], ...] = ()
+    repeats: tuple[Scores, ...] = ()
     tags: tuple[str, ...] = ()
     #: False where a score is known to an interval wider than the fourth decimal.
     exact: bool = True
@@ -73,7 +76,7 @@ class Observation:
     #: Place of the sample in its group.
     place: tuple[int, ...] = ()
     #: Scores with the numbers that a log has and that are none, seen under `as_recorded` alone.
-    recorded: Mapping[str, float] = field(default_factory=dict)
+    recorded: Scores = field(default_factory=dict)
     #: Unit of chance, such as the template of a user's own prompts; the group where nothing else is
     #: given.
     cluster: str = ""
@@ -114,33 +117,43 @@ def observe(records: Sequence[Record]) -> Observation:
     repaired SC=0.5
     """
     first = records[0]
-    scored = [record.verdict.scores for record in records]
-    kept_apart = any(record.verdict.recorded for record in records)
+    verdicts = [record.verdict for record in records]
+    scored = [verdict.scores for verdict in verdicts]
+    repeats: tuple[Scores, ...] = ()
+    if len(scored) > 1:
+        repeats = tuple(scored)
+    recorded: Scores = {}
+    if any(verdict.recorded for verdict in verdicts):
+        recorded = _means(
+            [{**verdict.scores, **verdict.recorded} for verdict in verdicts]
+        )
+    cost: Mapping[str, float] = {}
+    if first.generation:
+        cost = first.generation.cost
     return Observation(
         image_model=first.id.image_model,
         uid=first.id.uid,
         ratings={aspect: tuple(values) for aspect, values in first.ratings.items()},
         scores=_means(scored),
-        status=worst([record.verdict.status for record in records]),
-        repeats=tuple(scored) if len(records) > 1 else (),
+        status=worst([verdict.status for verdict in verdicts]),
+        repeats=repeats,
         tags=first.tags,
-        exact=all(
-            high - low <= EXACT
-            for r in records
-            for low, high in r.verdict.bounds.values()
-        ),
+        exact=all(map(_is_exact, verdicts)),
         group=first.group,
         place=first.place,
-        recorded=_means([{**r.verdict.scores, **r.verdict.recorded} for r in records])
-        if kept_apart
-        else {},
+        recorded=recorded,
         cluster=_cluster(first),
         contest=_contested(first),
         draw=first.id.draw,
         kind=first.kind,
         category=first.category,
-        cost=first.generation.cost if first.generation else {},
+        cost=cost,
     )
+
+
+def _is_exact(verdict: Verdict) -> bool:
+    """True where all scores are known to the fourth decimal."""
+    return all(high - low <= EXACT for low, high in verdict.bounds.values())
 
 
 def _cluster(record: Record) -> str:
@@ -155,9 +168,10 @@ def _cluster(record: Record) -> str:
 def mean_rating(observation: Observation, aspect: str) -> float:
     """People's mean rating, on the benchmark's scale; NaN if it has no ratings."""
     ratings = observation.ratings.get(aspect)
-    if ratings:
-        return float(mean_of_known([[r] for r in ratings])[0])
-    return math.nan
+    if not ratings:
+        return math.nan
+    [mean] = mean_of_known([[rating] for rating in ratings])
+    return float(mean)
 
 
 def apply_contest_policy(
@@ -174,12 +188,14 @@ def apply_contest_policy(
     """
     if options.policy != "as_recorded":
         return tuple(observations)
-    return tuple(
-        replace(o, contest=replace(o.contest, scores=o.contest.recorded))
-        if o.contest and o.contest.recorded
-        else o
-        for o in observations
-    )
+    return tuple(map(_use_recorded_scores, observations))
+
+
+def _use_recorded_scores(observation: Observation) -> Observation:
+    contest = observation.contest
+    if contest is None or not contest.recorded:
+        return observation
+    return replace(observation, contest=replace(contest, scores=contest.recorded))
 
 
 def _contested(record: Record) -> ContestObservation | None:
@@ -203,17 +219,17 @@ def _contested(record: Record) -> ContestObservation | None:
     )
 
 
-def _means(scored: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
+def _means(scored: Sequence[Scores]) -> Scores:
     """The mean of each aspect over those that have it."""
     if len(scored) == 1:
         return scored[0]
-    aspects = dict.fromkeys(aspect for scores in scored for aspect in scores)
-    scores_by_aspect = {
-        a: [scores[a] for scores in scored if a in scores] for a in aspects
-    }
+    values_by_aspect: dict[str, list[float]] = {}
+    for scores in scored:
+        for aspect, value in scores.items():
+            values_by_aspect.setdefault(aspect, []).append(value)
     return {
         aspect: math.fsum(values) / len(values)
-        for aspect, values in scores_by_aspect.items()
+        for aspect, values in values_by_aspect.items()
     }
 
 
@@ -233,17 +249,19 @@ def against_all(
     ok SC=0.5 PQ=0.5
     """
 
-    def widened(scores: Mapping[str, float]) -> Mapping[str, float]:
-        return dict.fromkeys(rated, scores[aspect]) if aspect in scores else {}
+    def widened(scores: Scores) -> Scores:
+        if aspect in scores:
+            return dict.fromkeys(rated, scores[aspect])
+        return {}
 
     return [
         replace(
-            o,
-            scores=widened(o.scores),
-            repeats=tuple(map(widened, o.repeats)),
-            recorded=widened(o.recorded),
+            observation,
+            scores=widened(observation.scores),
+            repeats=tuple(map(widened, observation.repeats)),
+            recorded=widened(observation.recorded),
         )
-        for o in observations
+        for observation in observations
     ]
 
 
@@ -280,15 +298,26 @@ def apply_failure_policy(
     if options.policy == "drop":
         return list(observations)
     if options.policy == "as_recorded":
-        return [replace(o, scores=o.recorded or o.scores) for o in observations]
-    unfilled = _NOT_GUESSED if options.policy == "random" else _NEVER_FILLED
-    below_0 = any(score < 0 for o in observations for score in o.scores.values())
-    return [
-        o
-        if o.status.usable or o.status in unfilled
-        else _fill_failures(o, aspects, options, lowest=-1.0 if below_0 else 0.0)
-        for o in observations
-    ]
+        return [
+            replace(observation, scores=observation.recorded or observation.scores)
+            for observation in observations
+        ]
+    unfilled: tuple[Status, ...] = _NEVER_FILLED
+    if options.policy == "random":
+        unfilled = _NOT_GUESSED
+    lowest = 0.0
+    if any(
+        score < 0
+        for observation in observations
+        for score in observation.scores.values()
+    ):
+        lowest = -1.0
+    imputed = []
+    for observation in observations:
+        if not observation.status.usable and observation.status not in unfilled:
+            observation = _fill_failures(observation, aspects, options, lowest)
+        imputed.append(observation)
+    return imputed
 
 
 def _fill_failures(
@@ -297,13 +326,17 @@ def _fill_failures(
     options: StatisticsOptions,
     lowest: float,
 ) -> Observation:
-    draw = f"/{observation.draw}" if observation.draw else ""
+    draw = ""
+    if observation.draw:
+        draw = f"/{observation.draw}"
     name = f"{observation.image_model}/{observation.uid}{draw}"
     seed = [options.seed, zlib.crc32(name.encode())]
     rng = np.random.default_rng(seed)
     derived = {"SC", "PQ", "O"} <= set(aspects)
     scores = {}
-    for aspect in (a for a in aspects if not (derived and a == "O")):
+    for aspect in aspects:
+        if derived and aspect == "O":
+            continue
         # drawn whether it is needed or not, so that an aspect's draw does not depend on which
         # others failed
         if options.policy == "random":

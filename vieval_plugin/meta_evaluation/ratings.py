@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from vieval_plugin.text.errors import VievalError
 
 #: The aspect of a vote on a contest.
 VOTE = "vote"
+#: Ratings by annotator.
+_ByAnnotator: TypeAlias = Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class HumanRatings:
     `vieval label`, if it was given.
     """
 
-    scores: Mapping[SampleId, Mapping[str, Mapping[str, float]]]
+    scores: Mapping[SampleId, Mapping[str, _ByAnnotator]]
     votes: Mapping[SampleId, Mapping[str, str]]
     where: Mapping[SampleId, str]
     plan: LabelPlan | None = None
@@ -42,7 +45,9 @@ class HumanRatings:
     @property
     def look(self) -> Look | None:
         """State of the plan's labels; None without a plan."""
-        return look_at(self.plan, self.where) if self.plan else None
+        if self.plan:
+            return look_at(self.plan, self.where)
+        return None
 
     @property
     def annotators(self) -> tuple[str, ...]:
@@ -117,8 +122,8 @@ def drop_constant_annotators(ratings: HumanRatings) -> tuple[HumanRatings, list[
 
 
 def _drop_annotators(
-    aspects: Mapping[str, Mapping[str, float]], annotators: Collection[str]
-) -> dict[str, Mapping[str, float]]:
+    aspects: Mapping[str, _ByAnnotator], annotators: Collection[str]
+) -> dict[str, _ByAnnotator]:
     """Ratings of an image less those of some annotators, and less aspects that have no other."""
     return {
         aspect: {
@@ -214,19 +219,21 @@ def annotator_table(ratings: HumanRatings) -> Table:
 def _agreement(
     aspect: str,
     level: Level,
-    by_item: Sequence[Mapping[str, float]],
+    by_item: Sequence[_ByAnnotator],
     annotators: Sequence[str],
 ) -> tuple[str, ...]:
     table = np.array(
         [
-            [by_annotator.get(a, math.nan) for by_annotator in by_item]
-            for a in annotators
+            [by_annotator.get(annotator, math.nan) for by_annotator in by_item]
+            for annotator in annotators
         ],
         dtype=float,
     )
     present = ~np.isnan(table)
     rated_twice = int((present.sum(axis=0) > 1).sum())
-    reason = "no item has two ratings" if not rated_twice else "all ratings are equal"
+    reason = "all ratings are equal"
+    if not rated_twice:
+        reason = "no item has two ratings"
     alpha = krippendorff_alpha(table, level)
     raters = int(present.any(axis=1).sum())
     rated_items = int(present.any(axis=0).sum())
@@ -268,23 +275,27 @@ def _ratings_by_aspect(
 
 
 def _add_overall(
-    aspects: Mapping[str, Mapping[str, float]],
-) -> dict[str, Mapping[str, float]]:
+    aspects: Mapping[str, _ByAnnotator],
+) -> dict[str, _ByAnnotator]:
     """O follows from SC and PQ, rater by rater, for who did not rate it."""
     pq_by_annotator = aspects.get("PQ", {})
     derived = {}
-    for annotator, sc in aspects.get("SC", {}).items():
+    for annotator, sc_rating in aspects.get("SC", {}).items():
         if annotator in pq_by_annotator:
-            derived[annotator] = math.sqrt(sc * pq_by_annotator[annotator])
+            derived[annotator] = math.sqrt(sc_rating * pq_by_annotator[annotator])
     overall = {**derived, **aspects.get("O", {})}
-    return {**aspects, "O": overall} if overall else dict(aspects)
+    if overall:
+        return {**aspects, "O": overall}
+    return dict(aspects)
 
 
 def _schemes(runs: Sequence[Run], ratings: HumanRatings) -> dict[SampleId, str]:
     """The scheme of each contest that was voted on: its own, else the one that has all words
     that were used.
     """
-    common = "four_way" if ratings.answers & {BOTH_GOOD, BOTH_BAD} else "three_way"
+    common = "three_way"
+    if ratings.answers & {BOTH_GOOD, BOTH_BAD}:
+        common = "four_way"
     records = chain.from_iterable(run.all_records for run in runs)
     return {
         record.id: (record.votes.scheme or common)
@@ -303,8 +314,10 @@ def _voted(identity: SampleId, scheme: str, ratings: HumanRatings) -> Votes:
             )
     commonest = Counter(votes.values()).most_common(2)
     counts = [count for _, count in commonest]
-    even = len(counts) > 1 and counts[0] == counts[1]
-    tied = TIE if TIE in SCHEMES[scheme] else ""
-    overall_vote = tied if even else commonest[0][0]
+    overall_vote = commonest[0][0]
+    if len(counts) > 1 and counts[0] == counts[1]:
+        overall_vote = ""
+        if TIE in SCHEMES[scheme]:
+            overall_vote = TIE
     annotator_votes = tuple(votes[annotator] for annotator in sorted(votes))
     return Votes(scheme, overall_vote, annotator_votes)

@@ -57,11 +57,13 @@ def ranking_against(
         `footrule` >= 0, `rho` and `tau` in [-1, 1], n being the image models; the judge's rank of
         each of these.
     """
-    for part, run in (
-        (p, run) for p in parts for run in runs if p in run.records and len(order) > 1
-    ):
-        for aspect in run.aspects:
-            yield from _aspect_numbers(run, part, aspect, options, order)
+    if len(order) < 2:
+        return
+    for part in parts:
+        for run in runs:
+            if part in run.records:
+                for aspect in run.aspects:
+                    yield from _aspect_numbers(run, part, aspect, options, order)
 
 
 def _aspect_numbers(
@@ -80,21 +82,16 @@ def _aspect_numbers(
     reference = -np.arange(len(models), dtype=float)
     table, groups = _table(scores, models)
     means = np.array([float(np.nanmean(row)) for row in table])
-    seed = [options.seed, zlib.crc32(f"{run.benchmark}/{part}".encode())]
-    resampled = resampled_rankings(
-        resampled_means(table, cluster_counts(groups, options.draws, seed)), reference
+    resampled = _resampled_statistics(
+        table, groups, reference, f"{run.benchmark}/{part}", options
     )
     reason = undefined(means, reference).replace("first variable", "judge")
     for (name, statistic), resamples in zip(
         _STATISTICS.items(), resampled, strict=True
     ):
-        estimate = Estimate(
-            statistic(means, reference),
-            *interval(resamples),
-            resamples,
-            len(models),
-            (reason,),
-        )
+        value = statistic(means, reference)
+        low, high = interval(resamples)
+        estimate = Estimate(value, low, high, resamples, len(models), (reason,))
         yield Number(
             run.label,
             estimate,
@@ -103,7 +100,7 @@ def _aspect_numbers(
             f"{name}_of_order",
             key=Key(ORDER, part, "", run.label, name, aspect),
         )
-    for model, rank in dict(zip(models, ranks(means), strict=True)).items():
+    for model, rank in zip(models, ranks(means), strict=True):
         yield Number(
             run.label,
             Estimate(rank),
@@ -113,6 +110,19 @@ def _aspect_numbers(
             breakdown="image_model",
             value=model,
         )
+
+
+def _resampled_statistics(
+    table: Floats,
+    groups: Sequence[str],
+    reference: Floats,
+    name: str,
+    options: StatisticsOptions,
+) -> tuple[Floats, Floats, Floats]:
+    """Each of `_STATISTICS` in each resample of the items; `name` joins the seed."""
+    seed = [options.seed, zlib.crc32(name.encode())]
+    counts = cluster_counts(groups, options.draws, seed)
+    return resampled_rankings(resampled_means(table, counts), reference)
 
 
 def _scores(
@@ -125,11 +135,11 @@ def _scores(
     contests, of each candidate once.
     """
     samples = [observe(records) for records in judged if not records[0].candidates]
-    score_by_output = {
-        (o.image_model, o.group, o.uid): o.scores[aspect]
-        for o in apply_failure_policy(samples, aspects, options)
-        if aspect in o.scores
-    }
+    score_by_output = {}
+    for observation in apply_failure_policy(samples, aspects, options):
+        if aspect in observation.scores:
+            output = (observation.image_model, observation.group, observation.uid)
+            score_by_output[output] = observation.scores[aspect]
     for record, *_ in judged:
         choice = record.verdict.choice
         candidate_scores = choice.scores if choice else ()
@@ -146,8 +156,8 @@ def _table(
     """Scores of shape (models, items), NaN where a model has none, and the group of each item."""
     items = sorted({(group, uid) for _, group, uid, _ in scores})
     table = np.full((len(models), len(items)), np.nan)
-    row = {name: n for n, name in enumerate(models)}
-    column = {name: n for n, name in enumerate(items)}
+    row = {name: index for index, name in enumerate(models)}
+    column = {name: index for index, name in enumerate(items)}
     for model, group, uid, score in scores:
         if model in row:
             table[row[model], column[group, uid]] = score

@@ -219,7 +219,9 @@ def cell_text(cell: Cell) -> str:
     if cell is None:
         return ""
     if isinstance(cell, bool):
-        return "yes" if cell else "no"
+        if cell:
+            return "yes"
+        return "no"
     if isinstance(cell, float):
         return f"{cell:.{_DIGITS}g}"
     return str(cell)

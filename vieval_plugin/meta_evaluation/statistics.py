@@ -210,9 +210,11 @@ def summary_of(
         statistic.metric: estimate_of(statistic, rows, bootstrap)
         for statistic in statistics
     }
-    statuses = Counter(o.status for o in observations)
-    exact = sum(o.exact for o in rows.scored)
-    failures = "count as wrong" if report.rates_contests else ""
+    statuses = Counter(observation.status for observation in observations)
+    exact = sum(observation.exact for observation in rows.scored)
+    failures = ""
+    if report.rates_contests:
+        failures = "count as wrong"
     return Summary(
         statistics, estimates, statuses, options, len(rows.scored), exact, failures
     )
@@ -253,10 +255,14 @@ def combine(summaries: Sequence[Summary]) -> Summary:
         statuses.update(summary.statuses)
     estimates = {}
     for metric, statistic in statistics.items():
-        parts = [s.estimates[metric] for s in summaries if metric in s.estimates]
+        parts = [
+            summary.estimates[metric]
+            for summary in summaries
+            if metric in summary.estimates
+        ]
         estimates[metric] = statistic.over_parts(parts)
-    scored = sum(s.scored for s in summaries)
-    exact = sum(s.exact for s in summaries)
+    scored = sum(summary.scored for summary in summaries)
+    exact = sum(summary.exact for summary in summaries)
     first = summaries[0]
     return Summary(
         tuple(statistics.values()),
@@ -291,17 +297,20 @@ def compared_runs(
     judged = list(observed(runs, part))
     rows = {run.label: rows_of(run, observations) for run, observations in judged}
     applicable = [
-        [o for o in observations if o.status is not Status.NOT_APPLICABLE]
+        [
+            observation
+            for observation in observations
+            if observation.status is not Status.NOT_APPLICABLE
+        ]
         for _, observations in judged
     ]
     by_group = test is not None and test.unit != "samples"
-    total = max(
-        (
-            len({o.group for o in samples} if by_group else samples)
-            for samples in applicable
-        ),
-        default=0,
-    )
+    total = 0
+    for samples in applicable:
+        n = len(samples)
+        if by_group:
+            n = len({observation.group for observation in samples})
+        total = max(total, n)
     if test:
         items = {label: test.items(judge_rows) for label, judge_rows in rows.items()}
         if test.coefficient:
@@ -346,7 +355,10 @@ def _untestable(
         statistic.name,
         tuple(systems),
         lambda first, second: CommonSamplesStatistic(0),
-        untestable_reason=f"judges cannot be compared by {statistic.name}, because it has no paired test",
+        untestable_reason=(
+            f"judges cannot be compared by {statistic.name}, "
+            "because it has no paired test"
+        ),
     )
 
 

@@ -130,7 +130,9 @@ def p_text(p: float) -> str:
     """
     if math.isnan(p):
         return "undefined"
-    return "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
+    if p < 0.001:
+        return "< .001"
+    return f"{p:.3f}".removeprefix("0")
 
 
 def p_sentence(p: float) -> str:
@@ -140,11 +142,15 @@ def p_sentence(p: float) -> str:
     ('p = .012', 'p < .001')
     """
     text = p_text(p)
-    return f"p {text}" if text.startswith("<") else f"p = {text}"
+    if text.startswith("<"):
+        return f"p {text}"
+    return f"p = {text}"
 
 
 def _undefined(reason: str) -> str:
-    return f"undefined ({reason})" if reason else "undefined"
+    if reason:
+        return f"undefined ({reason})"
+    return "undefined"
 
 
 @dataclass(frozen=True)
@@ -169,7 +175,9 @@ def printed_tables(printed: Sequence[Printed]) -> list[Table]:
     """
     tables = []
     for index, table in enumerate(printed, start=1):
-        name = "printed" if len(printed) == 1 else f"printed_{index}"
+        name = f"printed_{index}"
+        if len(printed) == 1:
+            name = "printed"
         title = f"Published numbers of other judges, not computed here: {table.source}"
         rows = []
         for judge, values in table.values.items():

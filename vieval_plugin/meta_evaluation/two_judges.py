@@ -82,14 +82,18 @@ def _pair_answers(
     answers: _PairAnswers = {}
     for part, judged in run.records.items():
         observed = [
-            o
-            for o in apply_contest_policy(map(observe, judged), options)
-            if o.status not in NEVER_JUDGED
+            observation
+            for observation in apply_contest_policy(map(observe, judged), options)
+            if observation.status not in NEVER_JUDGED
         ]
-        pairs = paired([o for o in observed if o.contest])
+        pairs = paired([observation for observation in observed if observation.contest])
         if pairs.observations:
             answers |= _contest_answers(pairs, observed, aspects or run.aspects, part)
-        by_prompt = grouped((o.uid, o) for o in observed if aspects and not o.contest)
+        by_prompt = grouped(
+            (observation.uid, observation)
+            for observation in observed
+            if aspects and not observation.contest
+        )
         for uid, samples in by_prompt.items():
             answers |= _image_answers(samples, aspects[0], part, uid)
     return answers
@@ -101,7 +105,8 @@ def _contest_answers(
     aspects: Sequence[str],
     part: str,
 ) -> _PairAnswers:
-    codes = judge_codes(pairs, preferred(subjects_of(observed, aspects))[0])
+    subject = preferred(subjects_of(observed, aspects))[0]
+    codes = judge_codes(pairs, subject)
     uids = [pairs.observations[number].uid for number in pairs.contest]
     compared = zip(uids, pairs.indices, codes, pairs.human, pairs.groups, strict=True)
     return {
@@ -113,19 +118,31 @@ def _contest_answers(
 def _image_answers(
     samples: list[Observation], aspect: str, part: str, uid: str
 ) -> _PairAnswers:
-    answers = {}
-    for two in combinations(sorted(samples, key=lambda o: (o.image_model, o.draw)), 2):
-        scores = [o.scores.get(aspect, math.nan) for o in two]
-        ratings = [fmean(o.ratings.get(aspect) or [math.nan]) for o in two]
-        key = (part, uid, *(f"{o.image_model}/{o.draw}" for o in two))
-        answers[key] = _answer(part, _code(*scores), _code(*ratings), two[0].group)
+    answers: _PairAnswers = {}
+    ordered = sorted(
+        samples, key=lambda observation: (observation.image_model, observation.draw)
+    )
+    for two in combinations(ordered, 2):
+        scores = [observation.scores.get(aspect, math.nan) for observation in two]
+        ratings = [
+            fmean(observation.ratings.get(aspect) or [math.nan]) for observation in two
+        ]
+        images = [
+            f"{observation.image_model}/{observation.draw}" for observation in two
+        ]
+        answer = _answer(part, _code(*scores), _code(*ratings), two[0].group)
+        answers[part, uid, *images] = answer
     return answers
 
 
 def _code(first: float, second: float) -> int:
     if math.isnan(first + second):
         return NONE
-    return TIE if first == second else FIRST if first > second else SECOND
+    if first == second:
+        return TIE
+    if first > second:
+        return FIRST
+    return SECOND
 
 
 def _answer(part: str, code: int, vote: int, group: str) -> tuple[int, int, str]:

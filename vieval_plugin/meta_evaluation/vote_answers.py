@@ -7,6 +7,7 @@ same way. A judge gives votes in one order or two, preferences, or scores.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -58,7 +59,11 @@ class Pairs:
     @cached_property
     def contests(self) -> tuple[ContestObservation, ...]:
         """The contests as votes see them."""
-        return tuple(o.contest for o in self.observations if o.contest is not None)
+        return tuple(
+            observation.contest
+            for observation in self.observations
+            if observation.contest is not None
+        )
 
     @property
     def contest_sizes(self) -> Ints:
@@ -121,28 +126,24 @@ class Pairs:
             [scores.get(aspect, np.nan) for scores in contest.scores]
             for contest in self.contests
         ]
-        table = [
-            [
-                scored[number][index] if index < len(scored[number]) else np.nan
-                for index in candidate_indices
-            ]
-            for number, candidate_indices in zip(
-                self.contest, self.indices, strict=True
-            )
-        ]
-        first, second = np.array(table, dtype=float).reshape(-1, 2).T
-        return first, second
+        table = []
+        for number, (first, second) in zip(self.contest, self.indices, strict=True):
+            scores_by_index = dict(enumerate(scored[number]))
+            first_score = scores_by_index.get(first, np.nan)
+            second_score = scores_by_index.get(second, np.nan)
+            table.append((first_score, second_score))
+        first_scores, second_scores = np.array(table, dtype=float).reshape(-1, 2).T
+        return first_scores, second_scores
 
     def preferences(self, orders: Sequence[str]) -> Floats:
         """The judge's preference for the first of each pair, the mean over orders; NaN where it
         lacks one of them.
         """
-        means = [
-            float(np.mean([contest.preferences.get(order, np.nan) for order in orders]))
-            if orders
-            else np.nan
-            for contest in self.contests
-        ]
+        means = [math.nan] * len(self.contests)
+        if orders:
+            for number, contest in enumerate(self.contests):
+                values = [contest.preferences.get(order, math.nan) for order in orders]
+                means[number] = float(np.mean(values))
         # of more than two candidates one number says nothing
         contest_means = np.array(means, dtype=float)
         pair_means = np.where(self.contest_sizes == 2, contest_means, np.nan)
@@ -167,11 +168,16 @@ def pairs_of(observations: Sequence[Observation], scheme: str) -> Pairs:
     >>> pairs_of([Observation("", "1", {}, {}, Status.OK, contest=ranked)], "ranking").human.tolist()
     [1, 4, 0]
     """
-    voted = sorted((o for o in observations if left_out(o) == ""), key=lambda o: o.uid)
-    for o in voted:
-        if o.contest and o.contest.votes.scheme != scheme:
+    voted = sorted(
+        (observation for observation in observations if left_out(observation) == ""),
+        key=lambda observation: observation.uid,
+    )
+    for observation in voted:
+        contest = observation.contest
+        if contest and contest.votes.scheme != scheme:
             raise ValueError(
-                f"contest {o.uid} must have {scheme} votes, got {o.contest.votes.scheme}"
+                f"contest {observation.uid} must have {scheme} votes, "
+                f"got {contest.votes.scheme}"
             )
     return paired(voted)
 
@@ -191,18 +197,22 @@ def judged_pairs(observations: Sequence[Observation]) -> Pairs:
     [0]
     """
     judged = [
-        o
-        for o in observations
-        if o.contest is not None
-        and o.status not in NEVER_JUDGED
-        and len(set(o.contest.image_models)) > 1
+        observation
+        for observation in observations
+        if observation.contest is not None
+        and observation.status not in NEVER_JUDGED
+        and len(set(observation.contest.image_models)) > 1
     ]
-    return paired(sorted(judged, key=lambda o: o.uid))
+    return paired(sorted(judged, key=lambda observation: observation.uid))
 
 
 def paired(contested: Sequence[Observation]) -> Pairs:
     """The pairs of contests, in their order, whether people voted on them or not."""
-    rows = [o.contest for o in contested if o.contest is not None]
+    rows = [
+        observation.contest
+        for observation in contested
+        if observation.contest is not None
+    ]
     contest_pairs = [
         (number, candidate_indices)
         for number, contest in enumerate(rows)
@@ -226,7 +236,9 @@ def left_out(observation: Observation) -> str:
         return "no contest"
     if observation.status in NEVER_JUDGED:
         return str(observation.status)
-    return "" if observation.contest.votes.vote else "no human vote"
+    if observation.contest.votes.vote:
+        return ""
+    return "no human vote"
 
 
 def _codes(vote: str, candidates: int) -> list[int]:
@@ -235,14 +247,15 @@ def _codes(vote: str, candidates: int) -> list[int]:
     ranked = contests.ranks(vote, candidates)
     if not ranked:
         return [votes.NONE] * (candidates * (candidates - 1) // 2)
-    return [
-        votes.TIE
-        if rank == other_rank
-        else votes.FIRST
-        if rank < other_rank
-        else votes.SECOND
-        for rank, other_rank in combinations(ranked, 2)
-    ]
+    codes = []
+    for rank, other_rank in combinations(ranked, 2):
+        if rank == other_rank:
+            codes.append(votes.TIE)
+        elif rank < other_rank:
+            codes.append(votes.FIRST)
+        else:
+            codes.append(votes.SECOND)
+    return codes
 
 
 #: The subject of a judge that votes itself, in the place of an aspect.
@@ -279,8 +292,8 @@ class Answers:
         is_unanswered = self.codes["decisive"] == NONE
         incomplete = set(self.pairs.contest[is_unanswered].tolist())
         return frozenset(
-            o.uid
-            for number, o in enumerate(self.pairs.observations)
+            observation.uid
+            for number, observation in enumerate(self.pairs.observations)
             if number not in incomplete
         )
 
@@ -317,9 +330,15 @@ def subjects_of(
     >>> subjects_of([], ("SC", "O")), subjects_of([], ())
     (('SC', 'O'), ('votes',))
     """
-    contested = [o.contest for o in observations if o.contest is not None]
+    contested = [
+        observation.contest
+        for observation in observations
+        if observation.contest is not None
+    ]
     voting = any(contest.judge_votes or contest.preferences for contest in contested)
-    return (VOTES,) if voting or not aspects else tuple(aspects)
+    if voting or not aspects:
+        return (VOTES,)
+    return tuple(aspects)
 
 
 def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> Answers:
@@ -352,9 +371,9 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
         return _votes_from_scores(pairs, *pairs.scores(subject), tie_handlings, seed)
     if any(contest.preferences for contest in pairs.contests):
         asked_orders = [
-            o
-            for o in (FORWARD, REVERSE)
-            if any(o in contest.preferences for contest in pairs.contests)
+            observation
+            for observation in (FORWARD, REVERSE)
+            if any(observation in contest.preferences for contest in pairs.contests)
         ]
         preferred = pairs.preferences(asked_orders)
         no_preference = np.zeros(preferred.shape)

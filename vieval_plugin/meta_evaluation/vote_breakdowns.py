@@ -61,13 +61,13 @@ def breakdown_numbers(judged: JudgedPart, scheme: str) -> Iterator[Number]:
     tags = {
         tag
         for entrant in judged.entrants
-        for o in entrant.answers.pairs.observations
-        for tag in o.tags
+        for observation in entrant.answers.pairs.observations
+        for tag in observation.tags
     }
     for tag in sorted(tags):
         for entrant, shares in accuracies.items():
             pairs = entrant.answers.pairs
-            has_tag = [tag in o.tags for o in pairs.observations]
+            has_tag = [tag in observation.tags for observation in pairs.observations]
             tagged = np.array(has_tag, dtype=bool)[pairs.contest]
             for name, points in shares.items():
                 yield judged.number(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 
 import numpy as np
 
@@ -56,10 +55,12 @@ def rating_comparison(
         time on the same pairs; and the strengths of image models by votes, ratings and judges side
         by side.
     """
-    numbers = [number for part_votes in judged for number in _numbers(part_votes)]
-    return numbers, [
-        _strengths(benchmark, part_votes, options) for part_votes in judged
-    ]
+    numbers = list[Number]()
+    tables = []
+    for part_votes in judged:
+        numbers += _numbers(part_votes)
+        tables.append(_strengths(benchmark, part_votes, options))
+    return numbers, tables
 
 
 def _numbers(judged: JudgedPart) -> Iterator[Number]:
@@ -72,19 +73,15 @@ def _numbers(judged: JudgedPart) -> Iterator[Number]:
     for judge in judged.judges if rated else ():
         answered_pairs = judge.answers.pairs
         votes = judge.answers.codes["decisive"]
-        aspect = _compared_aspect(judge.subject, rated)
+        label = judge.label
+        subject = judge.subject
+        aspect = _compared_aspect(subject, rated)
         yield from _right(
-            judged,
-            judge.label,
-            judge.subject,
-            _JUDGED_PAIRS_LABEL,
-            answered_pairs,
-            votes,
+            judged, label, subject, _JUDGED_PAIRS_LABEL, answered_pairs, votes
         )
-        on_the_same = np.where(
-            votes == NONE, NONE, _rating_vote(answered_pairs, aspect)
-        )
-        pairs_name = f"pairs of {judge.label} ({judge.subject})"
+        rating_votes = _rating_vote(answered_pairs, aspect)
+        on_the_same = np.where(votes == NONE, NONE, rating_votes)
+        pairs_name = f"pairs of {label} ({subject})"
         yield from _right(
             judged, PEOPLE, aspect, pairs_name, answered_pairs, on_the_same
         )
@@ -102,7 +99,9 @@ def _right(
     those with two different ones.
     """
     right = points(votes, pairs.human, "decisive")
-    role: Role = "ceiling" if voter == PEOPLE else "judge"
+    role: Role = "judge"
+    if voter == PEOPLE:
+        role = "ceiling"
     for statistic, counts in (
         (SCORED, votes != NONE),
         (UNTIED, np.isin(votes, (FIRST, SECOND))),
@@ -126,7 +125,8 @@ def _right(
 def _share(
     bootstrap: Bootstrap, right: Floats, counts: Bools, pairs: Pairs
 ) -> Estimate:
-    return bootstrap.share(np.where(counts, right, np.nan), pairs.groups)
+    counted_points = np.where(counts, right, np.nan)
+    return bootstrap.share(counted_points, pairs.groups)
 
 
 def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -> Table:
@@ -150,20 +150,19 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
     first, *following = rankings.values()
     rows = []
     for n in by_strength(first.numbers):
-        cells = (_strength(ranking, n.system) for ranking in rankings.values())
-        rows.append((judged.part, n.system, *chain.from_iterable(cells)))
-    alike = [
-        cell
-        for ranking in following
-        for cell in ("", number(_tau(first, ranking), 3, "no strengths"))
-    ]
-    header = (
-        "task",
-        "image model",
-        *(cell for voter in rankings for cell in ("n", voter)),
-    )
-    agreement_row = (judged.part, "tau-b with the votes", "", "", *alike)
-    return Table("strengths", title, header, (*rows, agreement_row))
+        row = [judged.part, n.system]
+        for ranking in rankings.values():
+            row += _strength(ranking, n.system)
+        rows.append(tuple(row))
+    header = ["task", "image model"]
+    for voter in rankings:
+        header += ["n", voter]
+    agreement_row = [judged.part, "tau-b with the votes", "", ""]
+    for ranking in following:
+        tau = _tau(first, ranking)
+        agreement_row += ["", number(tau, 3, "no strengths")]
+    rows.append(tuple(agreement_row))
+    return Table("strengths", title, tuple(header), tuple(rows))
 
 
 def _voters(
@@ -179,7 +178,9 @@ def _voters(
     for judge in judged.judges:
         subject = judge.subject
         if subjects[judge.label] == subject:
-            aspect = "" if subject == VOTES else f" ({subject})"
+            aspect = ""
+            if subject != VOTES:
+                aspect = f" ({subject})"
             answers = judge.answers
             codes = answers.codes["decisive"]
             voters[f"{judge.label}{aspect}"] = (subject, answers.pairs, codes)
@@ -192,20 +193,20 @@ def _strength(ranking: ContestStrengths, image_model: str) -> tuple[str, str]:
         if strength.system == image_model:
             estimate = replace(strength.estimate, reasons=(ranking.reason,))
             text = interval_text(estimate, digits=2)
-            ranked_text = f"{rank}: {text}" if estimate.defined else text
-            return str(strength.total), ranked_text
+            if estimate.defined:
+                text = f"{rank}: {text}"
+            return str(strength.total), text
     return "0", "undefined (in no pair)"
 
 
 def _tau(votes: ContestStrengths, by_scores: ContestStrengths) -> float:
-    strengths = [
-        {n.system: n.estimate.value for n in ranking.numbers}
-        for ranking in (votes, by_scores)
-    ]
-    common = [model for model in strengths[0] if model in strengths[1]]
-    first, second = (
-        [strength_of[model] for model in common] for strength_of in strengths
-    )
+    by_votes = {n.system: n.estimate.value for n in votes.numbers}
+    first = []
+    second = []
+    for n in by_scores.numbers:
+        if n.system in by_votes:
+            first.append(by_votes[n.system])
+            second.append(n.estimate.value)
     return correlation(first, second, "kendall")
 
 
@@ -222,7 +223,9 @@ def _compared_aspect(subject: str, aspects: Sequence[str]) -> str:
     """The aspect of these that a subject is compared with: its own, else the one that is about
     the whole image.
     """
-    return subject if subject in aspects else preferred(aspects)[0]
+    if subject in aspects:
+        return subject
+    return preferred(aspects)[0]
 
 
 def _rated(pairs: Pairs) -> tuple[str, ...]:
@@ -230,25 +233,24 @@ def _rated(pairs: Pairs) -> tuple[str, ...]:
     candidate_ratings = [
         ratings for contest in pairs.contests for ratings in contest.rated or ({},)
     ]
-    aspects = candidate_ratings[0] if candidate_ratings else ()
+    if not candidate_ratings:
+        return ()
     return tuple(
         aspect
-        for aspect in aspects
+        for aspect in candidate_ratings[0]
         if all(aspect in ratings for ratings in candidate_ratings)
     )
 
 
 def _rating_vote(pairs: Pairs, aspect: str) -> Ints:
     """The vote that people's mean ratings of each pair stand for; equal means are a tie."""
-    means = [
-        [float(mean_of_known([[v] for v in ratings[aspect]])[0]) for ratings in c.rated]
-        for c in pairs.contests
-    ]
-    first, second = (
-        [
-            means[contest][index]
-            for contest, index in zip(pairs.contest, side, strict=True)
-        ]
-        for side in pairs.indices.T
-    )
-    return vote_of_scores(np.array(first, dtype=float), np.array(second, dtype=float))
+    means = []
+    for contest in pairs.contests:
+        columns = [[[value] for value in ratings[aspect]] for ratings in contest.rated]
+        means.append([float(mean_of_known(column)[0]) for column in columns])
+    rows = []
+    for index, (first, second) in zip(pairs.contest, pairs.indices, strict=True):
+        contest_means = means[index]
+        rows.append((contest_means[first], contest_means[second]))
+    first_means, second_means = np.array(rows, dtype=float).reshape(-1, 2).T
+    return vote_of_scores(first_means, second_means)

@@ -91,6 +91,8 @@ class Points(NamedTuple):
 
 #: A share of pairs, or of contests, by a judge's answers.
 Scored: TypeAlias = Callable[[Answers], Points]
+#: Points of pairs by the codes of both orders and of people.
+_OrderPoints: TypeAlias = Callable[[Ints, Ints, Ints], Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +111,11 @@ class VoteRows:
         answered_uids = frozenset.intersection(
             *(answers.complete for answers in self.answers.values())
         )
-        return [o for o in self.pairs.observations if o.uid in answered_uids]
+        return [
+            observation
+            for observation in self.pairs.observations
+            if observation.uid in answered_uids
+        ]
 
 
 def vote_statistics(subject: str, scheme: str) -> tuple[Statistic, ...]:
@@ -126,7 +132,7 @@ def vote_statistics(subject: str, scheme: str) -> tuple[Statistic, ...]:
     if subject == VOTES:
         subject_points = order_shares(scheme)
     else:
-        subject_points = bounds([t for t in tie_handlings if t != "decisive"])
+        subject_points = bounds([ties for ties in tie_handlings if ties != "decisive"])
 
     def compute(share: Scored, rows: VoteRows) -> Estimate:
         return rows.bootstrap.share(*share(rows.answers[subject]))
@@ -155,7 +161,9 @@ def accuracies(scheme: str) -> dict[str, Scored]:
 
     def above_best_constant(ties: VoteScheme, answers: Answers) -> Points:
         right = accuracy(ties, answers)
-        return right if right.reason else _above_constant(right, answers, ties)
+        if right.reason:
+            return right
+        return _above_constant(right, answers, ties)
 
     shares = (("accuracy", accuracy), ("above_constant", above_best_constant))
     return {
@@ -181,13 +189,14 @@ def all_pairs_right_shares(scheme: str) -> dict[str, Scored]:
     def all_pairs_accuracy(ties: VoteScheme, answers: Answers) -> Points:
         contests = answers.pairs.contest.tolist()
         _, contest_points = group_points(answers.points(ties), contests)
-        groups = [o.group for o in answers.pairs.observations]
+        groups = [observation.group for observation in answers.pairs.observations]
         return Points(contest_points, groups, answers.why.get(ties, ""))
 
-    tie_handlings = TIE_HANDLINGS[scheme] if scheme == RANKING else ()
+    if scheme != RANKING:
+        return {}
     return {
         f"all_pairs_accuracy_{ties}": partial(all_pairs_accuracy, ties)
-        for ties in tie_handlings
+        for ties in TIE_HANDLINGS[scheme]
     }
 
 
@@ -203,40 +212,32 @@ def order_shares(scheme: str) -> dict[str, Scored]:
         right = points(answers.answers_in_order(FORWARD), answers.pairs.human, ties)
         return _mask_unasked(right, False, answers)
 
-    def paired(
-        points_of_orders: Callable[[Ints, Ints, Ints], Floats], answers: Answers
-    ) -> Points:
+    def paired(points_of_orders: _OrderPoints, answers: Answers) -> Points:
         forward_codes = answers.answers_in_order(FORWARD)
         reverse_codes = answers.answers_in_order(REVERSE)
         right = points_of_orders(forward_codes, reverse_codes, answers.pairs.human)
         return _mask_unasked(right, True, answers)
 
+    def consistent(forward: Ints, reverse: Ints, human: Ints) -> Floats:
+        return consistent_points(forward, reverse, widest)
+
     def inconsistent(forward: Ints, reverse: Ints, human: Ints) -> Floats:
         differ = consistent_points(forward, reverse, widest) == 0
-        return np.asarray((forward != NONE) & (reverse != NONE) & differ, dtype=float)
+        has_both = (forward != NONE) & (reverse != NONE)
+        return np.asarray(has_both & differ, dtype=float)
 
-    order_points: dict[str, Callable[[Ints, Ints, Ints], Floats]] = {
-        "both_orders_accuracy": lambda forward, reverse, human: both_orders_points(
-            forward, reverse, human, widest
-        ),
-        "each_order_accuracy": lambda forward, reverse, human: each_order_points(
-            forward, reverse, human, widest
-        ),
-        "consistent_share": lambda forward, reverse, human: consistent_points(
-            forward, reverse, widest
-        ),
+    order_points: dict[str, _OrderPoints] = {
+        "both_orders_accuracy": partial(both_orders_points, scheme=widest),
+        "each_order_accuracy": partial(each_order_points, scheme=widest),
+        "consistent_share": consistent,
         "inconsistent_share": inconsistent,
     }
-    return {
-        **{
-            f"forward_accuracy_{ties}": partial(forward, ties)
-            for ties in TIE_HANDLINGS[scheme]
-        },
-        **{
-            what: partial(paired, points_of_orders)
-            for what, points_of_orders in order_points.items()
-        },
-    }
+    shares: dict[str, Scored] = {}
+    for ties in TIE_HANDLINGS[scheme]:
+        shares[f"forward_accuracy_{ties}"] = partial(forward, ties)
+    for what, points_of_orders in order_points.items():
+        shares[what] = partial(paired, points_of_orders)
+    return shares
 
 
 def _mask_unasked(right: Floats, order_points: bool, answers: Answers) -> Points:
@@ -251,8 +252,9 @@ def _mask_unasked(right: Floats, order_points: bool, answers: Answers) -> Points
         reason = "only one order was shown"
     elif not order_points and voted == {REVERSE}:
         reason = "the forward order was not shown"
-    defined = np.full(right.shape, np.nan) if reason else right
-    return Points(defined, answers.pairs.groups, reason)
+    if reason:
+        right = np.full(right.shape, np.nan)
+    return Points(right, answers.pairs.groups, reason)
 
 
 def paper_scheme_shares() -> dict[str, Scored]:
@@ -310,7 +312,9 @@ class Entrant:
     @property
     def aspect(self) -> str:
         """The aspect of its cells: none but for the scores of one."""
-        return "" if self.subject in (VOTES, CONSTANT) else self.subject
+        if self.subject in (VOTES, CONSTANT):
+            return ""
+        return self.subject
 
 
 @dataclass(frozen=True)
@@ -344,7 +348,9 @@ class JudgedPart:
         value: str = "",
     ) -> Number:
         """Return a number of an entrant: the share of its points, or what it is."""
-        role: Role = "baseline" if entrant.constant else "judge"
+        role: Role = "judge"
+        if entrant.constant:
+            role = "baseline"
         if not isinstance(share, Estimate):
             share = self.bootstrap.share(*share)
         aspect = entrant.aspect or VOTES
@@ -390,38 +396,30 @@ def entrants_of(
         VievalError: results that no run writes, such as votes of another scheme, in one line that
             names the contest.
     """
-    observed = {
-        run.label: apply_contest_policy(map(observe, run.records[part]), options)
-        for run in runs
-        if part in run.records
-    }
     judges = []
+    voted_on = {}
     for run in runs:
         if part not in run.records:
             continue
-        rows = observed[run.label]
+        rows = apply_contest_policy(map(observe, run.records[part]), options)
         _require_sound(f"{run.benchmark}/{part}", run.label, rows, scheme)
-        left_out_by_reason = {
-            why: count
-            for why, count in sorted(Counter(map(left_out, rows)).items())
-            if why
-        }
+        reasons = Counter(map(left_out, rows))
+        left_out_by_reason = {why: n for why, n in sorted(reasons.items()) if why}
         pairs = pairs_of(rows, scheme)
-        subjects = subjects_of(rows, run.aspects)
-        for subject in subjects:
+        for subject in subjects_of(rows, run.aspects):
             answers = answers_of(pairs, subject, scheme, bootstrap.seed)
             judges.append(
                 Entrant(part, run.label, subject, answers, left_out_by_reason)
             )
-    # contests that no judge applies to, because something is wrong with their votes, are in no
-    # constant either
-    voted_on = {
-        o.uid: replace(o, status=Status.OK)
-        for rows in observed.values()
-        for o in rows
-        if o.contest is None or not _fault_of_votes(o.contest, scheme)
-    }
-    return [*_constants(part, list(voted_on.values()), scheme), *judges]
+        # contests that no judge applies to, because something is wrong with their votes, are in
+        # no constant either
+        for observation in rows:
+            if observation.contest is None or not _fault_of_votes(
+                observation.contest, scheme
+            ):
+                voted_on[observation.uid] = replace(observation, status=Status.OK)
+    constants = _constants(part, list(voted_on.values()), scheme)
+    return [*constants, *judges]
 
 
 def _require_sound(
@@ -431,20 +429,23 @@ def _require_sound(
     version wrote: it would count as what it is not.
     """
     ways = set[str]()
-    for o in observations:
-        if o.contest is None or left_out(o):
+    for observation in observations:
+        contest = observation.contest
+        if contest is None or left_out(observation):
             continue
-        fault = _fault_of_votes(o.contest, scheme) or _fault_of_answer(o.contest)
-        kinds = ("judge_votes", "preferences", "scores")
-        ways.update(kind for kind in kinds if getattr(o.contest, kind))
+        fault = _fault_of_votes(contest, scheme) or _fault_of_answer(contest)
+        for kind in ("judge_votes", "preferences", "scores"):
+            if getattr(contest, kind):
+                ways.add(kind)
         if len(ways) > 1 and not fault:
             fault = (
-                "a judge must give the same kind of answer (votes, preferences or scores) in "
-                "all contests"
+                "a judge must give the same kind of answer "
+                "(votes, preferences or scores) in all contests"
             )
         if fault:
             raise VievalError(
-                f"{part}/{o.uid} of {judge}: {fault}; restore the results, or run the judge again"
+                f"{part}/{observation.uid} of {judge}: {fault}; "
+                "restore the results, or run the judge again"
             )
 
 
@@ -464,12 +465,9 @@ def _fault_of_answer(contest: ContestObservation) -> str:
                 f"the order of a judge's vote must be {FORWARD}, {REVERSE} or {PAPER}, "
                 f"got {order!r}"
             )
-        unparsed = order == PAPER and not vote
-        if (
-            not unparsed
-            and not (vote in CODES and number == 2)
-            and not ranks(vote, number)
-        ):
+        is_unparsed = order == PAPER and not vote
+        is_vote_on_two = vote in CODES and number == 2
+        if not (is_unparsed or is_vote_on_two or ranks(vote, number)):
             return f"the judge's vote {vote!r} is not valid for {number} candidates"
     for order, value in contest.preferences.items():
         if order not in (FORWARD, REVERSE) or not -1 <= value <= 1:
@@ -480,10 +478,9 @@ def _fault_of_answer(contest: ContestObservation) -> str:
     if contest.scores and len(contest.scores) != number:
         got = plural(len(contest.scores), "score")
         return f"the judge must score {number} candidates, got {got}"
-    if not all(
-        -1 <= score <= 1 for scores in contest.scores for score in scores.values()
-    ):
-        return "the judge's scores must be numbers from -1 to 1"
+    for scores in contest.scores:
+        if not all(-1 <= score <= 1 for score in scores.values()):
+            return "the judge's scores must be numbers from -1 to 1"
     return ""
 
 

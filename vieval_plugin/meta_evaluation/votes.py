@@ -106,9 +106,9 @@ class ByVotes(Report):
         """
         return (
             *(
-                s
+                statistic
                 for subject in _subjects(rating)
-                for s in vote_statistics(subject, self.scheme)
+                for statistic in vote_statistics(subject, self.scheme)
             ),
             SCORED,
         )
@@ -140,9 +140,8 @@ class ByVotes(Report):
         """Shares of all judges and constant answers by part, broken down, and pooled over parts."""
         judged = self._judged_parts(benchmark, parts, runs, options)
         numbers = self._part_numbers(benchmark, judged)
-        rating_numbers, strengths = (
-            rating_comparison(benchmark, judged, options) if self.rated else ([], [])
-        )
+        rated_parts = judged if self.rated else []
+        rating_numbers, strengths = rating_comparison(benchmark, rated_parts, options)
         pooled = Bootstrap.for_part(f"{benchmark}/{ALL}", options)
         ranked = list[RankedStatistic]()
         handlings = TIE_HANDLINGS[self.scheme]
@@ -150,8 +149,12 @@ class ByVotes(Report):
         for ties in sorted(handlings, key=lambda handling: handling != headline):
             total_numbers, statistics = _total_statistics(judged, ties, pooled)
             # the only part may be called `all`
-            existing = {(n.system, n.place) for n in numbers}
-            numbers += [n for n in total_numbers if (n.system, n.place) not in existing]
+            existing = {(number.system, number.place) for number in numbers}
+            numbers += [
+                number
+                for number in total_numbers
+                if (number.system, number.place) not in existing
+            ]
             ranked += statistics
         part_order = ["", *(part_votes.part for part_votes in judged)]
         ranked.sort(key=lambda statistic: part_order.index(statistic.value))
@@ -218,7 +221,9 @@ class ByVotes(Report):
         self, benchmark: str, judged: Sequence[JudgedPart]
     ) -> list[Number]:
         numbers = [
-            n for part_votes in judged for n in self._numbers(benchmark, part_votes)
+            number
+            for part_votes in judged
+            for number in self._numbers(benchmark, part_votes)
         ]
         for part_votes in judged:
             numbers += breakdown_numbers(part_votes, self.scheme)
@@ -265,7 +270,10 @@ def _statistic(
         f"accuracy_{ties}",
         f"accuracy ({scheme_name})",
         f"Share of pairs in which the judge agrees with people (accuracy, {scheme_name})",
-        f"This matches the question that people were asked ({scheme_name}). A missing answer counts as wrong.",
+        (
+            f"This matches the question that people were asked ({scheme_name}). "
+            "A missing answer counts as wrong."
+        ),
         (0.0, 1.0),
         lambda _: once(),
     )
@@ -277,77 +285,98 @@ def _total_statistics(
     """Accuracy over all parts and on each, of the judges' votes or of their scores of O, or else
     SC, and its tests.
     """
-    judges = [*chain(*(part_votes.judges for part_votes in judged))]
-    subjects = default_subjects(judges)
-    judges = [judge for judge in judges if subjects[judge.label] == judge.subject]
-    items = _items(judges, ties)
-    constants = _items(chain(*(votes.constants for votes in judged)), ties)
+    all_judges = [judge for part_votes in judged for judge in part_votes.judges]
+    subjects = default_subjects(all_judges)
+    judges = [judge for judge in all_judges if subjects[judge.label] == judge.subject]
+    constants = [constant for part_votes in judged for constant in part_votes.constants]
+    judge_items = _items(judges, ties)
+    constant_items = _items(constants, ties)
     numbers = list[Number]()
-    statistics = []
-
-    def number(
-        label: str, points: Points, slice_key: tuple[str, str], role: Role = "judge"
-    ) -> Number:
-        return Number(
-            label,
-            bootstrap.share(*points),
-            ALL,
-            VOTES,
-            f"accuracy_{ties}",
-            role,
-            None,
-            *slice_key,
-        )
-
-    for slice_key in _places(items):
-        judge_items, constant_items = (
-            _restricted(all_items, *slice_key) for all_items in (items, constants)
-        )
-        numbers += [
-            number(label, _points(label_items), slice_key)
-            for label, label_items in judge_items.items()
-        ]
-        breakdown, part = slice_key
+    statistics = list[RankedStatistic]()
+    for breakdown, value in _places(judge_items):
+        number = partial(_total_number, bootstrap, ties, breakdown, value)
+        restricted = _restricted(judge_items, breakdown, value)
+        for label, label_items in restricted.items():
+            numbers.append(number(label, _points(label_items), "judge"))
         if breakdown == "category":
             continue
-        slice_parts = [votes for votes in judged if part in ("", votes.part)]
-        ceiling = _human_ceiling(slice_parts, ties)
-        references = []
-        if len(ceiling.values):
-            references.append(number(_CEILING_LABEL, ceiling, slice_key, "ceiling"))
-        baselines = [
-            number(label, _points(label_items), slice_key, "baseline")
-            for label, label_items in constant_items.items()
-        ]
-        baselines.sort(key=lambda baseline: -baseline.estimate.value)
-        references += baselines[:1]
-        slice_judges = [judge for judge in judges if part in ("", judge.part)]
+        parts = [part_votes for part_votes in judged if value in ("", part_votes.part)]
+        restricted_constants = _restricted(constant_items, breakdown, value)
         compared = partial(
             _compared,
-            part or ALL,
+            value or ALL,
             VOTES,
             ties,
-            judge_items,
-            constant_items,
-            slice_judges,
+            restricted,
+            restricted_constants,
+            [judge for judge in judges if value in ("", judge.part)],
         )
-        statistic = _statistic(ALL, VOTES, ties, compared)
         statistic = replace(
-            statistic,
+            _statistic(ALL, VOTES, ties, compared),
             breakdown=breakdown,
-            value=part,
-            references=tuple(references),
+            value=value,
+            references=_references(number, parts, ties, restricted_constants),
             choice={"ties": ties},
         )
         statistics.append(statistic)
+    return numbers, _add_part_statistics(statistics)
+
+
+def _total_number(
+    bootstrap: Bootstrap,
+    ties: VoteScheme,
+    breakdown: str,
+    value: str,
+    label: str,
+    points: Points,
+    role: Role,
+) -> Number:
+    return Number(
+        label,
+        bootstrap.share(*points),
+        ALL,
+        VOTES,
+        f"accuracy_{ties}",
+        role,
+        breakdown=breakdown,
+        value=value,
+    )
+
+
+def _references(
+    number: Callable[[str, Points, Role], Number],
+    judged: Sequence[JudgedPart],
+    ties: VoteScheme,
+    constants: _ItemsByLabel,
+) -> tuple[Number, ...]:
+    """References for judges: annotators against each other, and the best constant answer."""
+    references = []
+    ceiling = _human_ceiling(judged, ties)
+    if len(ceiling.values):
+        references.append(number(_CEILING_LABEL, ceiling, "ceiling"))
+    baselines = [
+        number(label, _points(label_items), "baseline")
+        for label, label_items in constants.items()
+    ]
+    baselines.sort(key=lambda baseline: -baseline.estimate.value)
+    return (*references, *baselines[:1])
+
+
+def _add_part_statistics(
+    statistics: Sequence[RankedStatistic],
+) -> list[RankedStatistic]:
+    """Statistics of which that over all parts knows those of each part."""
     by_part = {statistic.value: statistic for statistic in statistics}
 
-    def part_votes(part: str, options: StatisticsOptions) -> ComparedStatistic:
+    def statistic_in_part(part: str, options: StatisticsOptions) -> ComparedStatistic:
         return by_part.get(part, by_part[""]).compared(options)
 
-    return numbers, [
-        s if s.value else replace(s, statistic_in_part=part_votes) for s in statistics
-    ]
+    with_parts = []
+    for statistic in statistics:
+        if not statistic.value:
+            statistic = replace(statistic, statistic_in_part=statistic_in_part)
+        with_parts.append(statistic)
+    return with_parts
 
 
 def _items(entrants: Iterable[Entrant], ties: VoteScheme) -> _ItemsByLabel:
@@ -367,19 +396,25 @@ def _items(entrants: Iterable[Entrant], ties: VoteScheme) -> _ItemsByLabel:
         label = entrant.label
         if entrant.constant:
             # of three-way votes any tie is right
-            tie = "a tie" if ties == "three_way" else r"both \1"
+            tie = "a tie"
+            if ties != "three_way":
+                tie = r"both \1"
             label = f"best constant: {re.sub('both_(good|bad)', tie, label)}"
         for contest, (first, second), group, value in zip(*columns, strict=True):
             if not math.isnan(value):
-                o = pairs.observations[contest]
-                item = JudgedItem(f"{part}/{group}", value, part=part, tags=o.tags)
-                name = f"{part}/{o.uid}/{first}/{second}"
+                observation = pairs.observations[contest]
+                item = JudgedItem(
+                    f"{part}/{group}", value, part=part, tags=observation.tags
+                )
+                name = f"{part}/{observation.uid}/{first}/{second}"
                 items.setdefault(label, {})[name] = item
     return items
 
 
 def _values(item: JudgedItem, breakdown: str) -> tuple[str, ...]:
-    return (item.part,) if breakdown == "part" else item.tags
+    if breakdown == "part":
+        return (item.part,)
+    return item.tags
 
 
 def _places(items: _ItemsByLabel) -> list[tuple[str, str]]:
@@ -387,10 +422,10 @@ def _places(items: _ItemsByLabel) -> list[tuple[str, str]]:
     slice_keys = [("", "")] if items else []
     for breakdown in ("part", "category"):
         values = dict.fromkeys(
-            v
+            value
             for label_items in items.values()
-            for i in label_items.values()
-            for v in _values(i, breakdown)
+            for item in label_items.values()
+            for value in _values(item, breakdown)
         )
         if len(values) > 1:
             slice_keys += [(breakdown, value) for value in values]
@@ -474,8 +509,12 @@ def _unanswered(entrants: Sequence[Entrant]) -> tuple[str, ...]:
         if entrant.left_out
     ]
     counts = [
-        (e.label, len(e.answers.complete), len(e.answers.pairs.observations))
-        for e in entrants
+        (
+            entrant.label,
+            len(entrant.answers.complete),
+            len(entrant.answers.pairs.observations),
+        )
+        for entrant in entrants
     ]
     if any(answers < LEAST_VOTED * contests for _, answers, contests in counts):
         texts = ", ".join(

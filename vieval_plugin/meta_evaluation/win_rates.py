@@ -150,8 +150,8 @@ def _ranked(
         tested = ()
     numbers = []
     for model, contests in _answered_contests(all_outcomes).items():
-        points = [o.points for o in contests]
-        groups = [o.group for o in contests]
+        points = [outcome.points for outcome in contests]
+        groups = [outcome.group for outcome in contests]
         rate = bootstrap.estimate(
             computed_mean(points, groups, "no contest has an answer")
         )
@@ -177,10 +177,11 @@ def _tested_rate(model: str, rate: Estimate, pairs: Sequence[SystemPair]) -> Est
     one; else as it is.
     """
     for pair in pairs:
-        difference = (pair if pair.first == model else pair.turned).result.difference
-        if difference.has_interval and math.isclose(
-            EVEN + difference.value, rate.value
-        ):
+        difference = pair.result.difference
+        if pair.first != model:
+            difference = pair.turned.result.difference
+        is_same = math.isclose(EVEN + difference.value, rate.value)
+        if is_same and difference.has_interval:
             return replace(rate, low=EVEN + difference.low, high=EVEN + difference.high)
     return rate
 
@@ -243,19 +244,27 @@ def _outcomes(
             outcomes[first].append(ContestOutcome(second, group, points))
             outcomes[second].append(ContestOutcome(first, group, 1 - points))
         elif failures:
-            failed = failures[number]
-            for model, opponent, own_first in (
-                (first, second, failed),
-                (second, first, failed[::-1]),
-            ):
-                lost_points = {(True, True): EVEN, (False, True): 1.0}.get(
-                    own_first, 0.0
-                )
-                outcome = ContestOutcome(
-                    opponent, group, lost_points, own_first, statuses[number]
-                )
-                outcomes[model].append(outcome)
+            status = statuses[number]
+            first_failed, second_failed = failures[number]
+            outcomes[first].append(
+                _failed_outcome(second, group, first_failed, second_failed, status)
+            )
+            outcomes[second].append(
+                _failed_outcome(first, group, second_failed, first_failed, status)
+            )
     return {model: outcomes[model] for model in contest_counts}, contest_counts
+
+
+def _failed_outcome(
+    opponent: str, group: str, own_failed: bool, opponent_failed: bool, status: Status
+) -> ContestOutcome:
+    points = 0.0
+    if own_failed and opponent_failed:
+        points = EVEN
+    elif opponent_failed:
+        points = 1.0
+    failed = (own_failed, opponent_failed)
+    return ContestOutcome(opponent, group, points, failed, status)
 
 
 def _answered_contests(
@@ -271,21 +280,20 @@ def _failed(pairs: Pairs, subject: str) -> list[tuple[bool, bool]]:
     """True for each candidate of each pair that is no image or, for a judge of samples, has no
     score.
     """
-    contested = [
-        o.contest.without_image if o.contest else () for o in pairs.observations
-    ]
+    without_image = [contest.without_image for contest in pairs.contests]
+    unscored = np.zeros((2, len(pairs.contest)), dtype=bool)
     if subject != VOTES:
         unscored = np.isnan(pairs.scores(subject))
-    else:
-        unscored = np.zeros((2, len(pairs.contest)), dtype=bool)
-    return [
-        (first in missing, second in missing)
-        if (missing := contested[number])
-        else (bool(no_first), bool(no_second))
-        for number, (first, second), no_first, no_second in zip(
-            pairs.contest, pairs.indices.tolist(), *unscored, strict=True
-        )
-    ]
+    failed = []
+    for number, (first, second), (no_first, no_second) in zip(
+        pairs.contest, pairs.indices.tolist(), unscored.T.tolist(), strict=True
+    ):
+        missing = without_image[number]
+        if missing:
+            failed.append((first in missing, second in missing))
+        else:
+            failed.append((no_first, no_second))
+    return failed
 
 
 def _compared(
@@ -302,42 +310,49 @@ def _compared(
         by_model: Mapping[str, Sequence[ContestOutcome]] = outcomes,
     ) -> CommonSamplesStatistic:
         contests = [
-            o
-            for o in by_model[models[first]]
-            if first == second or o.opponent == models[second]
+            outcome
+            for outcome in by_model[models[first]]
+            if first == second or outcome.opponent == models[second]
         ]
         if not contests:
             return CommonSamplesStatistic(0)
-        points = [o.points for o in contests]
-        against = points if first == second else [EVEN] * len(points)
-        groups = [o.group for o in contests]
-        return CommonSamplesStatistic(
-            len(points), MeanDifference(points, against, groups)
-        )
+        points = [outcome.points for outcome in contests]
+        against = points
+        if first != second:
+            against = [EVEN] * len(points)
+        groups = [outcome.group for outcome in contests]
+        difference = MeanDifference(points, against, groups)
+        return CommonSamplesStatistic(len(points), difference)
 
     def count_failures(first: int, second: int) -> CommonSamplesStatistic:
         """The pair with the contests lost in which the first one's image failed, or nothing says
         whose.
         """
         if not any(
-            o.failed and o.opponent == models[second]
-            for o in all_outcomes[models[first]]
+            outcome.failed and outcome.opponent == models[second]
+            for outcome in all_outcomes[models[first]]
         ):
             return CommonSamplesStatistic(0)
         by_opponent = {
-            m: [o for o in contests if not o.failed or o.points < 1]
-            for m, contests in all_outcomes.items()
+            model: [
+                outcome
+                for outcome in contests
+                if not outcome.failed or outcome.points < 1
+            ]
+            for model, contests in all_outcomes.items()
         }
         return pair(first, second, by_opponent)
 
-    per_prompt = all(map(_is_one_per_prompt, outcomes.values()))
+    unit = "contests"
+    if all(map(_is_one_per_prompt, outcomes.values())):
+        unit = "prompts"
     return ComparedStatistic(
         ALL,
         subject,
         WIN_RATE.name,
         _systems(outcomes, contest_counts),
         pair,
-        "prompts" if per_prompt else "contests",
+        unit,
         "generators",
         with_failures=count_failures,
     )
@@ -354,19 +369,27 @@ def _systems(
         unranked = f"an answer to {answered} of {total} contests"
         if answered >= LEAST_COVERAGE * total:
             unranked = ""
-        undefined = "" if contests else "no contest has an answer"
+        undefined = ""
+        if not contests:
+            undefined = "no contest has an answer"
         systems.append(System(model, answered, undefined, unranked))
     return tuple(systems)
 
 
 def _is_one_per_prompt(contests: Sequence[ContestOutcome]) -> bool:
     """True where no opponent is met twice on a prompt."""
-    return len({(o.opponent, o.group) for o in contests}) == len(contests)
+    return len({(outcome.opponent, outcome.group) for outcome in contests}) == len(
+        contests
+    )
 
 
 def _statuses(observed: Sequence[Observation], model: str) -> Counter[Status]:
     """Statuses of a model's contests, less those that only others' missing images made fail."""
-    contests = [(o.status, o.contest) for o in observed if o.contest]
+    contests = [
+        (observation.status, observation.contest)
+        for observation in observed
+        if observation.contest
+    ]
     statuses: Counter[Status] = Counter()
     for status, contest in contests:
         failed_models = [contest.image_models[n] for n in contest.without_image]
@@ -410,25 +433,23 @@ def position_bias(run: Run, options: StatisticsOptions) -> PositionBias | None:
     Source: Zheng et al. 2023, Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena, on position
     bias.
     """
-    records = [record for records in run.records_by_sample for record in records[:1]]
-    in_both_orders = [
-        (record, points)
-        for record in records
-        if len(points := _first_shown(record)) == 2
-    ]
-    if not in_both_orders:
+    shares = []
+    groups = []
+    contradicted = 0
+    for records in run.records_by_sample:
+        record = records[0]
+        points = _first_shown(record)
+        if len(points) != 2:
+            continue
+        shares.append(sum(points) / 2)
+        groups.append(f"{record.id.part}/{record.group or record.id.uid}")
+        if points in ([1.0, 1.0], [0.0, 0.0]):
+            contradicted += 1
+    if not shares:
         return None
-    shares = [sum(points) / 2 for _, points in in_both_orders]
-    groups = [
-        f"{record.id.part}/{record.group or record.id.uid}"
-        for record, _ in in_both_orders
-    ]
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
     first_shown = bootstrap.share(shares, groups)
-    contradicted = sum(
-        points in ([1.0, 1.0], [0.0, 0.0]) for _, points in in_both_orders
-    )
-    return PositionBias(first_shown, contradicted, len(in_both_orders))
+    return PositionBias(first_shown, contradicted, len(shares))
 
 
 def _first_shown(record: Record) -> list[float]:

@@ -4,16 +4,18 @@ judge is compared with them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import permutations
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from vieval_plugin.stats.correlation import (
     Coefficient,
     Floats,
+    Ints,
     correlation,
     resampled_correlations,
 )
@@ -45,8 +47,10 @@ def annotator_mean(ratings: ArrayLike, added_last: int | None = None) -> Floats:
     if added_last is None:
         return np.asarray(np.round(values.mean(axis=0), 9))
     total = np.zeros(values.shape[1])
-    annotators = [n for n in range(len(values)) if n != added_last]
-    for annotator in [*annotators, added_last]:
+    preceding = [
+        annotator for annotator in range(len(values)) if annotator != added_last
+    ]
+    for annotator in [*preceding, added_last]:
         total = total + values[annotator]
     return total / len(values)
 
@@ -139,7 +143,7 @@ def leave_one_out(ratings: ArrayLike, coefficient: Coefficient = "spearman") -> 
 
 def leave_one_out_resampled(
     ratings: ArrayLike,
-    counts: NDArray[np.int64],
+    counts: Ints,
     coefficient: Coefficient = "spearman",
 ) -> Floats:
     """`leave_one_out` in each bootstrap resample, for its interval.
@@ -205,7 +209,7 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
         values[is_rated], return_inverse=True, return_counts=True
     )
     if len(levels) < 2:
-        return float("nan")
+        return math.nan
     if level == "ordinal":
         # the ratings between two values, half of those at either, are the difference of the values'
         # mean ranks
@@ -225,14 +229,16 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
     return float(1 - (counts.sum() - 1) * observed / expected)
 
 
-def _squared_differences(c: Floats, k: Floats, level: Level) -> Floats:
+def _squared_differences(
+    first_values: Floats, second_values: Floats, level: Level
+) -> Floats:
     """The squared difference of values that are broadcast against each other, NaN where either
     is.
     """
     if level == "nominal":
-        is_undefined = np.isnan(c) | np.isnan(k)
-        return np.where(is_undefined, np.nan, c != k)
-    return (c - k) ** 2
+        is_undefined = np.isnan(first_values) | np.isnan(second_values)
+        return np.where(is_undefined, np.nan, first_values != second_values)
+    return (first_values - second_values) ** 2
 
 
 def _mean_without(values: Floats, annotator: int) -> Floats:

@@ -5,9 +5,9 @@ Winoground and EqBen.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.correlation import Floats, Ints
 
 
 def auroc(labels: ArrayLike, scores: ArrayLike) -> float:
@@ -39,7 +39,7 @@ def auroc(labels: ArrayLike, scores: ArrayLike) -> float:
 def resampled_auroc(
     labels: ArrayLike,
     scores: ArrayLike,
-    counts: NDArray[np.int64],
+    counts: Ints,
 ) -> Floats:
     """`auroc` in each bootstrap resample, for its interval. Equal to repeating the items.
 
@@ -57,16 +57,16 @@ def resampled_auroc(
     >>> resampled_auroc([0, 1, 1], [0.5, 0.5, 0.9], np.array([[1, 1, 1], [1, 2, 0], [0, 1, 2]]))
     array([0.75, 0.5 ,  nan])
     """
-    y, s = _vectors(labels, scores)
-    if not np.isin(y, (0, 1)).all():
+    label_values, score_values = _vectors(labels, scores)
+    if not np.isin(label_values, (0, 1)).all():
         raise ValueError("labels must be 0 or 1")
-    if len(y) == 0:
+    if len(label_values) == 0:
         return np.full(len(counts), np.nan)
-    order = np.argsort(s, kind="stable")
-    _, starts = np.unique(s[order], return_index=True)
+    order = np.argsort(score_values, kind="stable")
+    _, starts = np.unique(score_values[order], return_index=True)
     # by group of equal scores: how many ones and how many zeros each draw has there
     positives, negatives = (
-        np.add.reduceat((counts * (y == label))[:, order], starts, axis=1)
+        np.add.reduceat((counts * (label_values == label))[:, order], starts, axis=1)
         for label in (1, 0)
     )
     # a 1 wins against all zeros of lower groups and half of its own group's; doubled, so that all
@@ -141,18 +141,18 @@ def right_points(scores: ArrayLike) -> Floats:
     >>> right_points([[[0.9, 0.2], [0.3, 0.8]], [[0.9, 0.2], [0.5, 0.5]]]).tolist()
     [[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]]
     """
-    s = np.asarray(scores, dtype=float)
-    if s.ndim != 3 or s.shape[1:] != (2, 2):
+    table = np.asarray(scores, dtype=float)
+    if table.ndim != 3 or table.shape[1:] != (2, 2):
         raise ValueError(
-            f"scores must have shape (examples, 2 images, 2 texts), got {s.shape}"
+            f"scores must have shape (examples, 2 images, 2 texts), got {table.shape}"
         )
     # a row an image, a column a text: those that belong together are on the diagonal
-    (first_match, first_mismatch), (second_mismatch, second_match) = s.transpose(
+    (first_match, first_mismatch), (second_mismatch, second_match) = table.transpose(
         1, 2, 0
     )
     text = (first_match > first_mismatch) & (second_match > second_mismatch)
     image = (first_match > second_mismatch) & (second_match > first_mismatch)
-    mask = np.isnan(s).any(axis=(1, 2))
+    mask = np.isnan(table).any(axis=(1, 2))
     return np.where(
         mask,
         np.nan,
@@ -160,7 +160,7 @@ def right_points(scores: ArrayLike) -> Floats:
     )
 
 
-def resampled_mean(values: ArrayLike, counts: NDArray[np.int64]) -> Floats:
+def resampled_mean(values: ArrayLike, counts: Ints) -> Floats:
     """Mean of a vector in each bootstrap resample, for the interval of a mean or a share.
 
     Args:

@@ -7,17 +7,22 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.correlation import Ints as Ints
 
 RESAMPLES = 1000
 
-Ints: TypeAlias = NDArray[np.int64]
 Seed: TypeAlias = int | Sequence[int]
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+
+def seed_tuple(seed: Seed) -> tuple[int, ...]:
+    """A seed as a tuple, which can be a key and go before further numbers."""
+    return (seed,) if isinstance(seed, int) else tuple(seed)
 
 
 def cluster_counts(
@@ -73,9 +78,8 @@ def interval(resamples: ArrayLike, level: float = 0.95) -> tuple[float, float]:
     """
     values = _defined(resamples)
     if len(values) == 0:
-        return float("nan"), float("nan")
-    end_shares = [(1 - level) / 2, (1 + level) / 2]
-    low, high = np.quantile(values, end_shares)
+        return math.nan, math.nan
+    low, high = np.quantile(values, _end_shares(level))
     return float(low), float(high)
 
 
@@ -133,17 +137,21 @@ def bias_corrected_interval(
     """
     values = _defined(resamples)
     if len(values) == 0:
-        return float("nan"), float("nan")
+        return math.nan, math.nan
     lower = np.count_nonzero(values < value)
     lower_or_equal = np.count_nonzero(values <= value)
     share_below = (lower + lower_or_equal) / (2 * len(values))
     smallest_share = 1 / len(values)
     bias = special.ndtri(np.clip(share_below, smallest_share, 1 - smallest_share))
-    tail_shares = [(1 - level) / 2, (1 + level) / 2]
-    tails = special.ndtri(tail_shares)
+    tails = special.ndtri(_end_shares(level))
     end_shares = special.ndtr(2 * bias + tails)
     low, high = np.quantile(values, end_shares)
     return float(low), float(high)
+
+
+def _end_shares(level: float) -> list[float]:
+    """The shares of resamples below the ends of an interval."""
+    return [(1 - level) / 2, (1 + level) / 2]
 
 
 def _defined(resamples: ArrayLike) -> Floats:

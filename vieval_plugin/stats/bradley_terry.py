@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -62,8 +63,10 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
     models = len(won)
     if _pieces(won + tied) > 1 or not won.any():
         equal = _pieces(tied) == 1
-        undecided_logs = np.zeros(models) if equal else np.full(models, np.nan)
-        return Strengths(undecided_logs, float("nan"))
+        undecided_logs = np.zeros(models)
+        if not equal:
+            undecided_logs = np.full(models, np.nan)
+        return Strengths(undecided_logs, math.nan)
     first, second = np.triu_indices(models, 1)
     first_wins = won[first, second]
     second_wins = won[second, first]
@@ -149,7 +152,9 @@ def win_shares(fitted: Strengths) -> Floats:
     [0.634, 0.366]
     """
     power = np.exp(fitted.log_strengths)
-    tie = 0.0 if np.isnan(fitted.tie) else fitted.tie
+    tie = 0.0
+    if not np.isnan(fitted.tie):
+        tie = fitted.tie
     tie_weight = tie * np.sqrt(np.outer(power, power))
     total_weight = power[:, None] + power + tie_weight
     share = (power[:, None] + tie_weight / 2) / total_weight

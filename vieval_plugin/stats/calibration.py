@@ -114,10 +114,10 @@ class Improvement(NamedTuple):
         numbers = np.arange(fewest, largest + 1, 10)
         share = labels / numbers
         bounds = []
-        for e, apparent in zip(self[:2], self.apparent, strict=True):
-            middle = (e.value + apparent) / 2
-            center = middle + (e.value - apparent) / 2 * share
-            reach = _POWER * (e.high - e.value) * np.sqrt(share)
+        for estimate, apparent in zip(self[:2], self.apparent, strict=True):
+            middle = (estimate.value + apparent) / 2
+            center = middle + (estimate.value - apparent) / 2 * share
+            reach = _POWER * (estimate.high - estimate.value) * np.sqrt(share)
             bounds.append(center + reach)
         sufficient = numbers[np.max(bounds, axis=0) < 0]
         return next((int(number) for number in sufficient), None)
@@ -284,4 +284,6 @@ def tied_share(scores: Sequence[float], prompts: Sequence[Hashable]) -> float:
     by_score = np.bincount(factorize(prompt_scores)[1])
     pairs = (by_prompt * (by_prompt - 1)).sum()
     ties = (by_score * (by_score - 1)).sum()
-    return float(ties / pairs) if pairs else math.nan
+    if pairs:
+        return float(ties / pairs)
+    return math.nan

@@ -23,6 +23,7 @@ from vieval_plugin.stats.bootstrap import (
     factorize,
     group_sums,
     interval,
+    seed_tuple,
 )
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
@@ -190,11 +191,7 @@ def sign_flip_interval(
     total = items.sum()
     if not total:
         return math.nan, math.nan
-    blocks = (
-        _every_swap(units)
-        if _is_exact(units)
-        else _random_swaps(units, _SWAPS_OF_INTERVAL, seed)
-    )
+    blocks = _swaps(units, _is_exact(units), _SWAPS_OF_INTERVAL, seed)
     columns = np.array([sums, items])
     half, count = np.concatenate(
         [np.einsum("su,ku->ks", swap.astype(float), columns) for swap in blocks], axis=1
@@ -205,8 +202,9 @@ def sign_flip_interval(
     counts[counts < _ROUNDING * total] = np.nan
     slack = _ROUNDING * scale * total / 2 / counts
     rank = math.floor(SIGNIFICANCE_LEVEL * len(count))
-    lower_ends = (halves / counts - slack).min(axis=0)
-    upper_ends = (halves / counts + slack).max(axis=0)
+    half_means = halves / counts
+    lower_ends = (half_means - slack).min(axis=0)
+    upper_ends = (half_means + slack).max(axis=0)
     low = np.sort(np.nan_to_num(lower_ends, nan=-np.inf))[rank]
     high = np.sort(np.nan_to_num(upper_ends, nan=np.inf))[-1 - rank]
     if np.isfinite([low, high]).all():
@@ -249,14 +247,10 @@ def paired_permutation_p(
     no_swap = np.zeros((1, statistic.units), dtype=bool)
     observed = statistic.swapped(no_swap)[0]
     if np.isnan(observed):
-        return float("nan")
+        return math.nan
     threshold = abs(observed) - _ROUNDING * statistic.scale
     is_exact = _is_exact(statistic.units, permutations)
-    blocks = (
-        _every_swap(statistic.units)
-        if is_exact
-        else _random_swaps(statistic.units, permutations, seed)
-    )
+    blocks = _swaps(statistic.units, is_exact, permutations, seed)
     exceeding = 0
     swaps = 0
     for swap in blocks:
@@ -266,11 +260,22 @@ def paired_permutation_p(
             return exceedances / (swaps + last_swap + 1)
         exceeding += len(exceeds)
         swaps += len(swap)
-    return exceeding / swaps if is_exact else (1 + exceeding) / (1 + permutations)
+    if is_exact:
+        return exceeding / swaps
+    return (1 + exceeding) / (1 + permutations)
 
 
 def _is_exact(units: int, permutations: int = PERMUTATIONS) -> bool:
     return (1 << min(units, 64)) <= permutations
+
+
+def _swaps(
+    units: int, is_exact: bool, permutations: int, seed: Seed
+) -> Iterator[Bools]:
+    """Blocks of swaps: of an exact test all, else as many as `permutations` at random."""
+    if is_exact:
+        return _every_swap(units)
+    return _random_swaps(units, permutations, seed)
 
 
 def _every_swap(units: int) -> Iterator[Bools]:
@@ -285,7 +290,7 @@ def _random_swaps(
     permutations: int,
     seed: Seed,
 ) -> Iterator[Bools]:
-    seeds = (seed, 1) if isinstance(seed, int) else (*seed, 1)
+    seeds = (*seed_tuple(seed), 1)
     sampled = 0
     block = _FIRST_BLOCK_SIZE
     while sampled < permutations:
@@ -389,7 +394,7 @@ class MeanDifference:
         """The two means; NaN without items."""
         is_defined = ~np.isnan(self._first)
         if not is_defined.any():
-            return float("nan"), float("nan")
+            return math.nan, math.nan
         first = float(self._first[is_defined].mean())
         second = float(self._second[is_defined].mean())
         return first, second
@@ -456,8 +461,10 @@ class AveragedDifference:
         unit_counts = [statistic.units for statistic in self.parts]
         ends = np.cumsum(unit_counts)[:-1]
         differences = [
-            statistic.swapped(s)
-            for statistic, s in zip(self.parts, np.split(swap, ends, 1), strict=True)
+            statistic.swapped(unit_swaps)
+            for statistic, unit_swaps in zip(
+                self.parts, np.split(swap, ends, 1), strict=True
+            )
         ]
         return self._averaged(differences)
 
@@ -465,8 +472,8 @@ class AveragedDifference:
         group = np.cumsum(self._groups)[:-1]
         counts_by_part = np.split(counts, group, axis=1)
         differences = [
-            statistic.resampled(c)
-            for statistic, c in zip(self.parts, counts_by_part, strict=True)
+            statistic.resampled(part_counts)
+            for statistic, part_counts in zip(self.parts, counts_by_part, strict=True)
         ]
         return self._averaged(differences)
 

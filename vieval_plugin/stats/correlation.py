@@ -16,6 +16,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
 Coefficient: TypeAlias = Literal["spearman", "pearson", "kendall"]
 
 # bounds the memory of bootstrap resamples: 16 MB an array of doubles
@@ -51,7 +52,7 @@ def correlation(
     """
     x, y = paired_vectors(x, y)
     if undefined(x, y):
-        return float("nan")
+        return math.nan
     if coefficient == "spearman":  # spearmanr's number, without its p
         ranks = scipy.stats.rankdata(x), scipy.stats.rankdata(y)
         return float(np.corrcoef(*ranks)[1, 0])
@@ -102,7 +103,7 @@ def undefined(x: ArrayLike, y: ArrayLike) -> str:
 def resampled_correlations(
     x: ArrayLike,
     y: ArrayLike,
-    counts: NDArray[np.int64],
+    counts: Ints,
     coefficient: Coefficient = "spearman",
     constant_y_correlation: float = np.nan,
 ) -> Floats:
@@ -230,7 +231,7 @@ def fisher_mean_over(correlations: Sequence[Floats] | Floats) -> Floats:
 
 
 def weighted_pairs(
-    counts: NDArray[np.int64], values: Callable[[slice, slice], NDArray[Any]]
+    counts: Ints, values: Callable[[slice, slice], NDArray[Any]]
 ) -> Floats:
     """Sum over pairs of different items i < j of counts[i] * counts[j] * value(i, j) in each
     resample.
@@ -272,7 +273,7 @@ def weighted_pairs(
 def _weighted_kendall(
     x: Floats,
     y: Floats,
-    counts: NDArray[np.int64],
+    counts: Ints,
 ) -> Floats:
     """tau-b (Kendall 1945), in the order of operations of SciPy, so that the last digit is the
     same.
@@ -295,7 +296,7 @@ def _weighted_kendall(
     return np.asarray(np.clip(tau, -1.0, 1.0))
 
 
-def _ties(values: Floats, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _ties(values: Floats, counts: Ints) -> Ints:
     """Number of pairs with equal values in each resample, shape (resamples,), an item's repeats
     included.
     """
@@ -314,8 +315,8 @@ def _ties(values: Floats, counts: NDArray[np.int64]) -> NDArray[np.int64]:
 def _merged(
     x: Floats,
     y: Floats,
-    counts: NDArray[np.int64],
-) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    counts: Ints,
+) -> tuple[Floats, Floats, Ints]:
     """Items that are equal in both as one, drawn as often as all of them: the same sums, of far
     fewer terms for ratings.
     """

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.decisions import (
     CUSUM_ALLOWANCE,
     CUSUM_LIMIT,
@@ -87,60 +89,85 @@ def drift_tests(
     if codes.shape[1] < 2:
         raise ValueError("answers must include at least one repeat and the new ones")
     complete = scores[~np.isnan(scores).any(axis=1)]
-    differing = (codes[:, :, None] != codes[:, None, :]).sum(axis=2) / (
-        codes.shape[1] - 1
+    quantities = (
+        _changed_answers(codes),
+        _mean_answer("mean score", complete, 0.0),
+        _mean_answer("usable answers", usable, 1.0),
     )
-    repeats = codes[:, :-1]
-    pairs = repeats.shape[1] * (repeats.shape[1] - 1)
-    differing_pairs = (repeats[:, :, None] != repeats[:, None, :]).sum()
-    if pairs and len(codes):
-        in_repeats = float(differing_pairs / (len(codes) * pairs))
-    else:
-        in_repeats = math.nan
-    item = (codes.shape[1] - 2) / codes.shape[
-        1
-    ]  # the new answer's 1 less the mean of the item's column values
-    tested = [("changed", differing, _mean(differing[:, -1]), in_repeats, False, item)]
-    for name, answers, change in (
-        ("mean score", complete, 0.0),
-        ("usable answers", usable, 1.0),
-    ):
-        latest = _mean(answers[:, -1])
-        earlier = _mean(answers[:, :-1])
-        tested.append((name, _less_others(answers), latest, earlier, True, change))
     p_values = []
-    for number, (_, values, _, _, two_sided, _) in enumerate(tested):
+    for number, quantity in enumerate(quantities):
         rng = np.random.default_rng([seed, number])
-        p_values.append(_p(values, two_sided, rng))
-    adjusted = holm(p_values)
+        p_values.append(_p(quantity.values, quantity.two_sided, rng))
+    adjusted = holm(p_values).tolist()
     family = sum(not math.isnan(p) for p in p_values)
     tests = []
-    for quantity, p, p_holm in zip(tested, p_values, adjusted, strict=True):
-        name, values, latest, earlier, two_sided, item = quantity
-        tests.append(
-            DriftTest(
-                name,
-                latest,
-                earlier,
-                len(values),
-                p,
-                float(p_holm),
-                _smallest(values, family, two_sided, item),
-            )
+    for quantity, p, p_holm in zip(quantities, p_values, adjusted, strict=True):
+        values = quantity.values
+        smallest = _smallest(values, family, quantity.two_sided, quantity.item)
+        test = DriftTest(
+            quantity.name,
+            quantity.latest,
+            quantity.repeats,
+            len(values),
+            p,
+            p_holm,
+            smallest,
         )
+        tests.append(test)
     return tuple(tests)
 
 
-def _less_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
+class _Quantity(NamedTuple):
+    """A quantity that is tested, with its values of answers, the new ones in the last column."""
+
+    name: str
+    values: Floats
+    #: Its value in the new answers.
+    latest: float
+    #: Its value in the repeats.
+    repeats: float
+    two_sided: bool
+    #: As for `_smallest`.
+    item: float
+
+
+def _changed_answers(codes: NDArray[Any]) -> _Quantity:
+    """The share of the item's other answers that differ from an answer."""
+    items, columns = codes.shape
+    differing = _differ(codes).sum(axis=2) / (columns - 1)
+    pairs = (columns - 1) * (columns - 2)
+    in_repeats = math.nan
+    if pairs and items:
+        differing_pairs = _differ(codes[:, :-1]).sum()
+        in_repeats = float(differing_pairs / (items * pairs))
+    # the new answer's 1 less the mean of the item's column values
+    item = (columns - 2) / columns
+    latest = _mean(differing[:, -1])
+    return _Quantity("changed", differing, latest, in_repeats, False, item)
+
+
+def _differ(codes: NDArray[Any]) -> NDArray[np.bool_]:
+    """True for each two answers to an item that differ, shape (items, columns, columns)."""
+    return np.asarray(codes[:, :, None] != codes[:, None, :])
+
+
+def _mean_answer(name: str, answers: Floats, item: float) -> _Quantity:
+    """The mean of answers, each less the mean of the item's others."""
+    latest = _mean(answers[:, -1])
+    earlier = _mean(answers[:, :-1])
+    return _Quantity(name, _less_others(answers), latest, earlier, True, item)
+
+
+def _less_others(values: Floats) -> Floats:
     """Each answer less the mean of the item's others."""
     sums = values.sum(axis=1, keepdims=True)
     mean_of_others = (sums - values) / (values.shape[1] - 1)
-    result: NDArray[np.float64] = values - mean_of_others
+    result: Floats = values - mean_of_others
     return result
 
 
 def _p(
-    values: NDArray[np.float64],
+    values: Floats,
     two_sided: bool,
     rng: np.random.Generator,
 ) -> float:
@@ -149,18 +176,20 @@ def _p(
         return math.nan
     side = np.abs if two_sided else np.asarray
     observed = side(values[:, -1].sum())
-    rows = np.arange(len(values))
+    items, column_count = values.shape
+    rows = np.arange(items)
     exceeding = 0
     for start in range(0, PERMUTATIONS, _AT_ONCE):
         size = min(_AT_ONCE, PERMUTATIONS - start)
-        columns = rng.integers(values.shape[1], size=(size, len(values)))
+        columns = rng.integers(column_count, size=(size, items))
         sums = side(values[rows, columns].sum(axis=1))
-        exceeding += int((sums >= observed - _ROUNDING).sum())
+        exceeds = sums >= observed - _ROUNDING
+        exceeding += int(exceeds.sum())
     return (exceeding + 1) / (PERMUTATIONS + 1)
 
 
 def _smallest(
-    values: NDArray[np.float64],
+    values: Floats,
     family: int,
     two_sided: bool,
     item: float,
@@ -182,24 +211,30 @@ def _smallest(
     if not n:
         return math.nan
     level = DRIFT_LEVEL / family
-    sides = 2 if two_sided else 1
+    sides = 2
+    if not two_sided:
+        sides = 1
     z = scipy.stats.norm.ppf(1 - level / sides)
     step = item * columns / (columns - 1)
+    power_quantile = scipy.stats.norm.ppf(POWER)
+    item_variance = values.var(axis=1).mean()
     share = 0.0
     for _ in range(100):
-        noise = (1 - share) * values.var(axis=1).mean()
+        noise = (1 - share) * item_variance
         null_variance = noise + share * item**2 / (columns - 1)
         spread = z * math.sqrt(null_variance)
         changed_variance = noise + share * (1 - share) * item**2
-        spread += scipy.stats.norm.ppf(POWER) * math.sqrt(changed_variance)
+        spread += power_quantile * math.sqrt(changed_variance)
         reach = math.sqrt(n) * spread + step / 2
         share = min(1.0, reach / (n * (item or 1)))
     fewest_items = math.ceil(math.log(level) / -math.log(columns))
     return float(max(share, fewest_items / n))
 
 
-def _mean(values: NDArray[np.float64]) -> float:
-    return float(values.mean()) if values.size else math.nan
+def _mean(values: Floats) -> float:
+    if values.size:
+        return float(values.mean())
+    return math.nan
 
 
 @dataclass(frozen=True)
@@ -247,20 +282,16 @@ def cusum(nights: ArrayLike) -> Cusum | None:
     falls = (mean - later) / night_deviation
     sums: list[float] = []
     for fall in falls.tolist():
-        previous = sums[-1] if sums else 0.0
+        previous = 0.0
+        if sums:
+            previous = sums[-1]
         sums.append(max(0.0, previous + fall - CUSUM_ALLOWANCE))
-    alarm = next(
-        (
-            FIRST_NIGHTS + night
-            for night, total in enumerate(sums)
-            if total > CUSUM_LIMIT
-        ),
-        None,
-    )
-    return Cusum(mean, deviation, tuple(sums), alarm)
+    later_nights = enumerate(sums, start=FIRST_NIGHTS)
+    alarms = (night for night, total in later_nights if total > CUSUM_LIMIT)
+    return Cusum(mean, deviation, tuple(sums), next(alarms, None))
 
 
-def _widening(centred: NDArray[np.float64]) -> float:
+def _widening(centred: Floats) -> float:
     """Factor of the standard deviation of nights that depend on the one before, 1 below a
     notable correlation.
     """

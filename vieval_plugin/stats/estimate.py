@@ -117,7 +117,9 @@ class Estimate:
     @property
     def reason(self) -> str:
         """Reason why the value is missing, in brief; empty if it is defined."""
-        return "" if self.defined else because(self.reasons)
+        if self.defined:
+            return ""
+        return because(self.reasons)
 
 
 def because(reasons: Sequence[str]) -> str:

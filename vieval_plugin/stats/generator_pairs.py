@@ -109,15 +109,10 @@ def accuracy_over_pairs(
     [1.0, 0.5]
     """
     n = sum(len(pairs) for _, pairs in parts)
-    reason = ""
-    if len(parts) != 1:
-        reason = "" if n >= LEAST_PAIRS else f"needs {LEAST_PAIRS} pairs, got {n}"
-    elif not n:
-        reason = "no sample has scores of two generators"
-    elif (generators := parts[0][0]) < LEAST_GENERATORS:
-        reason = f"needs {LEAST_GENERATORS} generators, got {generators}"
+    reason = _few_pairs_reason([generators for generators, _ in parts], n)
     if reason:
-        return (undefined := Estimate(math.nan, n=n, reasons=(reason,))), undefined
+        undefined = Estimate(math.nan, n=n, reasons=(reason,))
+        return undefined, undefined
     value, weight = _resampled_pairs(seed, parts, resamples)
     with np.errstate(invalid="ignore"):
         resampled: Floats = (weight @ value) / weight.sum(axis=1, keepdims=True)
@@ -127,6 +122,20 @@ def accuracy_over_pairs(
         for mean, column in zip(means, resampled.T, strict=True)
     )
     return hard, soft
+
+
+def _few_pairs_reason(generators: Sequence[int], n: int) -> str:
+    """The reason why there is no accuracy with so many generators of each task type and so many
+    pairs; empty where there is one.
+    """
+    if len(generators) == 1:
+        if not n:
+            return "no sample has scores of two generators"
+        if generators[0] < LEAST_GENERATORS:
+            return f"needs {LEAST_GENERATORS} generators, got {generators[0]}"
+    elif n < LEAST_PAIRS:
+        return f"needs {LEAST_PAIRS} pairs, got {n}"
+    return ""
 
 
 def _resampled_pairs(

@@ -58,7 +58,9 @@ class MeanOfDifferences:
         n = len(sums)
         total = float(sizes.sum())
         if n < 2:
-            only_value = float(sums.sum()) / total if n else math.nan
+            only_value = math.nan
+            if n:
+                only_value = float(sums.sum()) / total
             return cls(only_value, math.nan, n, fall)
         value = float(sums.sum()) / total
         squares = float(((sums - value * sizes) ** 2).sum())
@@ -95,7 +97,9 @@ class MeanOfDifferences:
         """
         if self.low > -margin:
             return "not_worse"
-        return "worse" if self.high < -margin else "undecided"
+        if self.high < -margin:
+            return "worse"
+        return "undecided"
 
     def items_needed(self, margin: float) -> float:
         """Number of items with which the gate decides in four of five cases, if mean
@@ -112,7 +116,9 @@ class MeanOfDifferences:
         high = self.value + t_quantile * error
         failing = high + spare < -margin
         decided = np.flatnonzero(passing | failing)
-        return float(n[decided[0]]) if len(decided) else math.inf
+        if len(decided):
+            return float(n[decided[0]])
+        return math.inf
 
 
 def low_with_one_fall(

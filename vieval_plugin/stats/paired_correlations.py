@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vieval_plugin.stats.bootstrap import Ints, Seed, factorize
+from vieval_plugin.stats.bootstrap import Ints, Seed, factorize, seed_tuple
 from vieval_plugin.stats.comparison import Bools, require_same_items
 from vieval_plugin.stats.correlation import (
     Coefficient,
@@ -80,54 +80,39 @@ class CorrelationDifference:
         parts: Sequence[Hashable] | None = None,
         coefficient: Literal["spearman", "pearson"] = "spearman",
     ) -> None:
-        a, b, h = (np.asarray(scores, dtype=float) for scores in (first, second, human))
-        if a.ndim != 2 or a.shape != b.shape or a.shape != h.shape:
-            raise ValueError(
-                f"tables must have the same shape, got {a.shape}, {b.shape}, {h.shape}"
-            )
-        require_same_items(a, b)
-        require_same_items(a, h)
-        rows, models = a.shape
-        _, group_index = factorize(range(rows) if groups is None else groups)
-        part_names, part = factorize(["one part"] * models if parts is None else parts)
-        if len(group_index) != rows or len(part) != models:
-            raise ValueError(
-                f"`groups` must have {rows} entries (one for each row) and `parts` "
-                f"{models} (one for each image model), got {len(group_index)} and "
-                f"{len(part)}"
-            )
+        first_scores, second_scores, human_ratings = _same_tables(first, second, human)
+        rows, models = human_ratings.shape
+        if groups is None:
+            groups = range(rows)
+        if parts is None:
+            parts = ["one part"] * models
+        _require_lengths(groups, rows, parts, models)
+        _, group_index = factorize(groups)
+        _, part = factorize(parts)
         self._coefficient: Coefficient = coefficient
-        self._scores = (a, b, h)
+        self._scores = (first_scores, second_scores, human_ratings)
         self._group_index = group_index
-        self._parts = [
-            np.flatnonzero(part == number) for number in range(len(part_names))
-        ]
-        self.strata = _strata(
-            ~np.isnan(h),
-            group_index,
-            part,
-        )
+        self._parts = [np.flatnonzero(part == number) for number in np.unique(part)]
+        is_rated = ~np.isnan(human_ratings)
+        self.strata = _strata(is_rated, group_index, part)
         self.units = len(self.strata)
-        # r needs three sums of each image model: of x, of x squared and of x times h, which is
-        # centred and of length 1. Swapping moves a unit's share of the sums from one judge to the
-        # other. Shape (image models, units, 3).
-        ratings = _standardised(h, coefficient)
-        item_counts = (~np.isnan(a)).sum(axis=0)
+        ratings = _standardised(human_ratings, coefficient)
+        item_counts = is_rated.sum(axis=0)
         defined_counts = np.where(ratings.any(axis=0), item_counts, np.nan)
         self._n = defined_counts[:, None]
-        ratings = _unit_length(ratings)
-        sides = (_standardised(scores, coefficient) for scores in (a, b))
-        moments = [np.stack([x, x**2, x * ratings], axis=2) for x in sides]
-        self._totals = [judge_moments.sum(axis=0)[:, None] for judge_moments in moments]
-        unit_shifts = np.zeros((self.units, models, 3))
-        np.add.at(
-            unit_shifts,
-            group_index,
-            moments[1] - moments[0],
+        # swapping moves a unit's share of the sums from one judge to the other
+        first_moments = _moments(first_scores, ratings, coefficient)
+        second_moments = _moments(second_scores, ratings, coefficient)
+        self._totals = (
+            first_moments.sum(axis=0)[:, None],
+            second_moments.sum(axis=0)[:, None],
         )
+        unit_shifts = np.zeros((self.units, models, 3))
+        np.add.at(unit_shifts, group_index, second_moments - first_moments)
+        shifts_by_model = unit_shifts.transpose(1, 0, 2)
         # a part's units move nothing elsewhere, so each part has a product of its own
         self._shifts_of_parts = [
-            _nonzero(unit_shifts.transpose(1, 0, 2)[models]) for models in self._parts
+            _nonzero(shifts_by_model[models]) for models in self._parts
         ]
 
     def estimates(self) -> tuple[float, float]:
@@ -141,13 +126,12 @@ class CorrelationDifference:
             self._parts, self._shifts_of_parts, strict=True
         ):
             part_sums = _product(swap[:, units].astype(float), shifts)
-            moved_sums[models] = part_sums.reshape(len(swap), len(models), 3).transpose(
-                1, 0, 2
-            )
-        first, second = self._averages(
-            self._pearson(self._totals[0] + moved_sums),
-            self._pearson(self._totals[1] - moved_sums),
-        )
+            by_model = part_sums.reshape(len(swap), len(models), 3)
+            moved_sums[models] = by_model.transpose(1, 0, 2)
+        first_total, second_total = self._totals
+        first_correlations = self._pearson(first_total + moved_sums)
+        second_correlations = self._pearson(second_total - moved_sums)
+        first, second = self._averages(first_correlations, second_correlations)
         return first - second
 
     def permuted(self, orders: Callable[[Ints], Indices]) -> Floats:
@@ -200,20 +184,14 @@ class CorrelationDifference:
         """Pearson's r with people of each image model and resample, shape (image models,
         resamples).
         """
-        x, squares, products = np.moveaxis(sums, 2, 0)
+        sums_of_scores, squares, products = np.moveaxis(sums, 2, 0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            spread = squares - x**2 / self._n
+            spread = squares - sums_of_scores**2 / self._n
+            correlations = np.clip(products / np.sqrt(spread), -1, 1)
             # standardised scores are of the size of 1, so what is left of a constant is rounding
-            constant_values = np.where(
-                np.isnan(self._n),
-                np.nan,
-                0.0,
-            )
-            return np.where(
-                spread > 1e-12 * self._n,
-                np.clip(products / np.sqrt(spread), -1, 1),
-                constant_values,
-            )
+            varies = spread > 1e-12 * self._n
+            constant_values = np.where(np.isnan(self._n), np.nan, 0.0)
+            return np.where(varies, correlations, constant_values)
 
     def _averages(
         self,
@@ -227,12 +205,11 @@ class CorrelationDifference:
         defined = [np.where(is_undefined, np.nan, judge) for judge in (first, second)]
         if len(self._parts) <= 1:
             return [fisher_mean_over(judge) for judge in defined]
-        return [
-            fisher_mean_over(
-                [fisher_mean_over(judge[models]) for models in self._parts]
-            )
-            for judge in defined
-        ]
+        averages = []
+        for judge in defined:
+            by_part = [fisher_mean_over(judge[models]) for models in self._parts]
+            averages.append(fisher_mean_over(by_part))
+        return averages
 
 
 def independence_p(
@@ -258,11 +235,12 @@ def independence_p(
     >>> independence_p(CorrelationDifference(ratings, ratings, ratings))
     0.001
     """
-    observed = abs(statistic.permuted(lambda groups: np.arange(len(groups))[None])[0])
+    [average] = statistic.permuted(lambda groups: np.arange(len(groups))[None])
+    observed = abs(average)
     if math.isnan(observed):
         return math.nan
-    seeds = (seed,) if isinstance(seed, int) else tuple(seed)
-    shape = permutations, len(statistic.strata)
+    seeds = seed_tuple(seed)
+    shape = (permutations, len(statistic.strata))
     permuted = statistic.permuted(
         lambda groups: _random_orders(seeds, shape, groups.tobytes())
     )
@@ -290,6 +268,44 @@ def _random_orders(
     return np.argsort(group_keys, axis=1, kind="stable").astype(np.uint32)
 
 
+def _same_tables(
+    first: ArrayLike, second: ArrayLike, human: ArrayLike
+) -> tuple[Floats, Floats, Floats]:
+    """Three tables of the same cells; ValueError for others."""
+    first_scores = np.asarray(first, dtype=float)
+    second_scores = np.asarray(second, dtype=float)
+    ratings = np.asarray(human, dtype=float)
+    shapes = {first_scores.shape, second_scores.shape, ratings.shape}
+    if ratings.ndim != 2 or len(shapes) > 1:
+        raise ValueError(
+            f"tables must have the same shape, got {first_scores.shape}, "
+            f"{second_scores.shape}, {ratings.shape}"
+        )
+    require_same_items(first_scores, second_scores)
+    require_same_items(first_scores, ratings)
+    return first_scores, second_scores, ratings
+
+
+def _require_lengths(
+    groups: Sequence[Hashable], rows: int, parts: Sequence[Hashable], models: int
+) -> None:
+    if len(groups) != rows or len(parts) != models:
+        raise ValueError(
+            f"`groups` must have {rows} entries (one for each row) "
+            f"and `parts` {models} (one for each image model), "
+            f"got {len(groups)} and {len(parts)}"
+        )
+
+
+def _moments(scores: Floats, ratings: Floats, coefficient: str) -> Floats:
+    """The three values of each standardised score whose sums r needs: itself, its square, and its
+    product with the centred rating at length 1.
+    """
+    standardised = _standardised(scores, coefficient)
+    products = standardised * _unit_length(ratings)
+    return np.stack([standardised, standardised**2, products], axis=2)
+
+
 def _product(rows: Floats, columns: Floats) -> Floats:
     """`rows @ columns.T`, in steps so small that BLAS starts no threads, which spend several times
     the work's own CPU seconds on waiting.
@@ -298,11 +314,7 @@ def _product(rows: Floats, columns: Floats) -> Floats:
     step = max(1, _MULTIPLICATIONS_OF_ONE_THREAD // max(columns.size, 1))
     for start in range(0, len(rows), step):
         stop = start + step
-        np.matmul(
-            rows[start:stop],
-            columns.T,
-            out=products[start:stop],
-        )
+        np.matmul(rows[start:stop], columns.T, out=products[start:stop])
     return products
 
 
@@ -336,7 +348,8 @@ def _standardised(scores: Floats, coefficient: str) -> Floats:
             _, value_indices, ties = np.unique(
                 values, return_inverse=True, return_counts=True
             )
-            ranks = (ties.cumsum() - (ties - 1) / 2)[value_indices]
+            value_ranks = ties.cumsum() - (ties - 1) / 2
+            ranks = value_ranks[value_indices]
             # one factor for all judges, so that ranks are what is swapped
             centred_ranks = ranks - (len(values) + 1) / 2
             standardised[is_scored, column] = centred_ranks / len(values)

@@ -68,12 +68,11 @@ def calibrated(metric: ArrayLike, human: ArrayLike) -> Calibrated:
     Calibrated(accuracy=0.8333333333333334, epsilon=0.1)
     """
     human_and_metric = np.stack(_finite(metric, human)[::-1])
-    (h, m), counts = np.unique(human_and_metric, axis=1, return_counts=True)
-    cells = _Cells(
-        m,
-        np.searchsorted(h, h, side="right"),
-        counts,
+    (human_scores, metric_values), counts = np.unique(
+        human_and_metric, axis=1, return_counts=True
     )
+    ends = np.searchsorted(human_scores, human_scores, side="right")
+    cells = _Cells(metric_values, ends, counts)
     n = int(cells.counts.sum())
     if n < 2:
         return Calibrated(math.nan, math.nan)
@@ -88,7 +87,7 @@ def resampled_accuracy(
     metric: ArrayLike,
     human: ArrayLike,
     epsilon: float,
-    counts: NDArray[np.int64],
+    counts: Ints,
 ) -> Floats:
     """Pairwise accuracy at an epsilon in each bootstrap resample, for the interval of `calibrated`.
 
@@ -114,19 +113,19 @@ def resampled_accuracy(
     """
     if not epsilon >= 0:
         raise ValueError(f"epsilon must be at least 0, got {epsilon}")
-    m, h = _finite(metric, human)
-    if counts.shape[1:] != m.shape:
+    metric_values, human_scores = _finite(metric, human)
+    if counts.shape[1:] != metric_values.shape:
         raise ValueError(
-            f"counts must have shape (resamples, {len(m)}), got {counts.shape}"
+            f"counts must have shape (resamples, {len(metric_values)}), got {counts.shape}"
         )
 
     def right(rows: slice, columns: slice) -> NDArray[np.bool_]:
-        dm = m[rows, None] - m[columns]
-        dh = h[rows, None] - h[columns]
+        metric_difference = metric_values[rows, None] - metric_values[columns]
+        human_difference = human_scores[rows, None] - human_scores[columns]
         return np.where(
-            dh == 0,
-            np.abs(dm) <= epsilon,
-            np.sign(dh) * dm > epsilon,
+            human_difference == 0,
+            np.abs(metric_difference) <= epsilon,
+            np.sign(human_difference) * metric_difference > epsilon,
         )
 
     total = counts.sum(axis=1)
@@ -138,10 +137,10 @@ def resampled_accuracy(
 
 
 def _finite(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:
-    m, h = paired_vectors(metric, human)
-    if not (np.isfinite(m).all() and np.isfinite(h).all()):
+    metric_values, human_scores = paired_vectors(metric, human)
+    if not (np.isfinite(metric_values).all() and np.isfinite(human_scores).all()):
         raise ValueError("all scores must be finite; leave out items without one")
-    return m, h
+    return metric_values, human_scores
 
 
 class _Cells(NamedTuple):
@@ -153,8 +152,7 @@ class _Cells(NamedTuple):
     (below 0) is right at no epsilon.
     """
 
-    #: The metric.
-    m: Floats
+    metric: Floats
     #: Place where the human score of each ends.
     ends: Ints
     #: Number of items.
@@ -176,22 +174,20 @@ def _pairs(
     every epsilon. Nor have those below 0, see `_Cells`.
     """
     low, high = np.array([lowest, highest]).view(np.float64)
-    m, ends, counts = cells
+    values, ends, counts = cells
     differences = []
     gains = []
     size = 0
-    for i in range(len(m)):
-        differences.append(m[i + 1 :] - m[i])
-        gains.append(counts[i + 1 :] * -counts[i])
-        gains[-1][: ends[i] - i - 1] *= -1
+    for row in range(len(values)):
+        differences.append(values[row + 1 :] - values[row])
+        gains.append(counts[row + 1 :] * -counts[row])
+        gains[-1][: ends[row] - row - 1] *= -1
         size += len(gains[-1])
-        if size >= _PAIRS_AT_ONCE or i == len(m) - 1:
+        if size >= _PAIRS_AT_ONCE or row == len(values) - 1:
             chunk_differences = np.concatenate(differences)
             is_between = (chunk_differences >= low) & (chunk_differences <= high)
-            yield (
-                chunk_differences[is_between].view(np.int64),
-                np.concatenate(gains)[is_between],
-            )
+            keys = chunk_differences[is_between].view(np.int64)
+            yield keys, np.concatenate(gains)[is_between]
             differences = []
             gains = []
             size = 0
@@ -205,50 +201,82 @@ def _best_gain(cells: _Cells) -> tuple[int, float, int]:
     at most what it would be if all of the bin's ties came first; so only the pairs of bins that may
     hold the best epsilon are made once more, and looked at one by one.
     """
-    gaps = np.diff(np.unique(cells.m))
+    gaps = np.diff(np.unique(cells.metric))
     if len(gaps) == 0:  # all values are equal: every epsilon is as good as 0
         return 0, 0.0, 0
     # rounding keeps order, so no difference is smaller than one of neighbours
-    lowest, highest = np.array([gaps.min(), np.ptp(cells.m)]).view(np.int64).tolist()
-    width = max(
-        0, (highest - lowest).bit_length() - _BIN_BITS
-    )  # a bin is 2^width keys wide
-    net, tied, pairs = np.zeros((3, ((highest - lowest) >> width) + 1), dtype=np.int64)
-    for keys, gains in _pairs(cells, lowest, highest):
-        bins = (keys - lowest) >> width
-        for total, weights in (
-            (net, gains),
-            (tied, np.maximum(gains, 0)),
-            (pairs, None),
-        ):
-            total += np.bincount(bins, weights, len(total)).astype(np.int64)
+    ends = np.array([gaps.min(), np.ptp(cells.metric)]).view(np.int64)
+    lowest, highest = ends.tolist()
+    width = (highest - lowest).bit_length() - _BIN_BITS
+    bins = _Bins(lowest, highest, max(0, width))
+    net, tied, pairs = _bin_totals(cells, bins)
     at_start = np.cumsum(net) - net
     # an epsilon must gain at least 1 over 0, the smallest of all
-    may_win = np.flatnonzero(
-        (tied > 0) & (at_start + tied >= max((at_start + net).max(), 1))
-    )
+    least_gain = max((at_start + net).max(), 1)
+    may_win = np.flatnonzero((tied > 0) & (at_start + tied >= least_gain))
     best = 0
     epsilon = 0.0
     at_once = np.cumsum(pairs[may_win]) // _PAIRS_HELD
-    for bins in (may_win[at_once == number] for number in np.unique(at_once)):
-        first = lowest + (int(bins[0]) << width)
-        last = lowest + ((int(bins[-1]) + 1) << width) - 1
-        open_bins = []
-        for keys, gains in _pairs(cells, first, min(last, highest)):
-            is_open = np.isin((keys - lowest) >> width, bins)
-            open_bins.append((keys[is_open], gains[is_open]))
-        all_keys, all_gains = map(np.concatenate, zip(*open_bins, strict=True))
-        keys, number = np.unique(all_keys, return_inverse=True)
-        gains = np.bincount(number, all_gains).astype(np.int64)
-        # what lies before the bin of a key is known, closed bins included
-        bin_of_key = (keys - lowest) >> width
-        totals = np.cumsum(gains)
-        totals += (
-            at_start[bin_of_key]
-            - (totals - gains)[np.searchsorted(bin_of_key, bin_of_key)]
-        )
+    for number in np.unique(at_once):
+        opened = may_win[at_once == number]
+        keys, totals = _key_totals(cells, bins, opened, at_start)
         highest_gain = int(totals.max())
         if highest_gain > best:
             best = highest_gain
-            epsilon = float(keys[[totals.argmax()]].view(np.float64)[0])
+            best_key = keys[[totals.argmax()]]
+            epsilon = float(best_key.view(np.float64)[0])
     return best, epsilon, int((tied - net).sum())
+
+
+class _Bins(NamedTuple):
+    """Bins of keys from a lowest to a highest one, each 2^width keys wide."""
+
+    lowest: int
+    highest: int
+    width: int
+
+    def indices(self, keys: Ints) -> Ints:
+        """The bin of each key."""
+        return np.asarray((keys - self.lowest) >> self.width, dtype=np.int64)
+
+    def start(self, index: int) -> int:
+        """The first key of a bin."""
+        return self.lowest + (index << self.width)
+
+
+def _bin_totals(cells: _Cells, bins: _Bins) -> Ints:
+    """Gains, ties of humans and pairs in each bin, shape (3, bins)."""
+    number = ((bins.highest - bins.lowest) >> bins.width) + 1
+    totals = np.zeros((3, number), dtype=np.int64)
+    net, tied, pairs = totals
+    for keys, gains in _pairs(cells, bins.lowest, bins.highest):
+        indices = bins.indices(keys)
+        net += np.bincount(indices, gains, number).astype(np.int64)
+        ties = np.maximum(gains, 0)
+        tied += np.bincount(indices, ties, number).astype(np.int64)
+        pairs += np.bincount(indices, minlength=number)
+    return totals
+
+
+def _key_totals(
+    cells: _Cells, bins: _Bins, opened: Ints, at_start: Ints
+) -> tuple[Ints, Ints]:
+    """The keys in some bins, and the gain up to each as epsilon."""
+    first = bins.start(int(opened[0]))
+    last = bins.start(int(opened[-1]) + 1) - 1
+    open_keys = []
+    open_gains = []
+    for keys, gains in _pairs(cells, first, min(last, bins.highest)):
+        is_open = np.isin(bins.indices(keys), opened)
+        open_keys.append(keys[is_open])
+        open_gains.append(gains[is_open])
+    keys, number = np.unique(np.concatenate(open_keys), return_inverse=True)
+    all_gains = np.concatenate(open_gains)
+    gains = np.bincount(number, all_gains).astype(np.int64)
+    bin_of_key = bins.indices(keys)
+    bin_starts = np.searchsorted(bin_of_key, bin_of_key)
+    totals = np.cumsum(gains)
+    before_bin = (totals - gains)[bin_starts]
+    # what lies before the bin of a key is known, closed bins included
+    totals += at_start[bin_of_key] - before_bin
+    return keys, totals

@@ -86,54 +86,78 @@ def prediction_powered_mean(
     >>> round(prediction_powered_mean(ratings, scores).mean.value, 3)
     0.591
     """
-    y = np.asarray(ratings, dtype=float)
-    f = np.asarray(scores, dtype=float)
-    if y.ndim != 1 or f.shape != y.shape or not np.isfinite(f).all():
+    all_ratings = np.asarray(ratings, dtype=float)
+    all_scores = np.asarray(scores, dtype=float)
+    items = len(all_ratings)
+    is_table = all_ratings.ndim == 1 and all_scores.shape == all_ratings.shape
+    if not is_table or not np.isfinite(all_scores).all():
         raise ValueError(
             "each item must have a finite score and a rating (NaN if unrated)"
         )
-    names, members = factorize(range(len(y)) if groups is None else groups)
-    stratum = _joined(
-        factorize([0] * len(y) if strata is None else strata)[1], members, ~np.isnan(y)
-    )
-    parts = []
-    for number in np.unique(stratum):
-        inside = stratum == number
-        parts.append(_Stratum.from_items(y[inside], f[inside], members[inside]))
-    if any(part.rated_groups < 2 for part in parts) or not parts:
-        return PredictionPoweredMean(
-            Estimate(math.nan, reasons=("fewer than two rated prompts",)), math.nan
-        )
-    shares = np.array([part.items for part in parts]) / len(y)
+    if groups is None:
+        groups = range(items)
+    if strata is None:
+        strata = [0] * items
+    names, members = factorize(groups)
+    _, stratum_codes = factorize(strata)
+    stratum = _joined(stratum_codes, members, ~np.isnan(all_ratings))
+    parts = _strata(all_ratings, all_scores, members, stratum)
+    if not parts or any(part.rated_groups < 2 for part in parts):
+        undefined = Estimate(math.nan, reasons=("fewer than two rated prompts",))
+        return PredictionPoweredMean(undefined, math.nan)
+    shares = np.array([part.items for part in parts]) / items
     if weight is None:
-        gained = math.fsum(
-            share**2 * part.shared for share, part in zip(shares, parts, strict=True)
-        )
-        needed = math.fsum(
-            share**2 * part.spread for share, part in zip(shares, parts, strict=True)
-        )
-        weight = 0.0
-        if needed > 0:
-            weight = float(np.clip(gained / needed, 0, 1))
+        weight = _best_weight(parts, shares)
     mean = math.fsum(
         share * part.mean(weight) for share, part in zip(shares, parts, strict=True)
     )
-    deviations = np.zeros(len(names))
-    for share, part in zip(shares, parts, strict=True):
-        # deviations from the mean of a few groups are too small
-        correction = part.rated_groups / (part.rated_groups - 1)
-        scale = share * math.sqrt(correction)
-        deviations += scale * part.deviations(weight, len(names))
+    deviations = _group_deviations(parts, shares, weight, len(names))
+    published = deviations
     # the authors' interval of one stratum is without that correction
     if len(parts) == 1:
         published = parts[0].deviations(weight, len(names))
-    else:
-        published = deviations
     quantile = float(scipy.stats.norm.ppf(0.5 + level / 2))
     estimate = _mean_interval(mean, published, quantile)
     deviation_by_group = dict(zip(names, deviations.tolist(), strict=True))
     degrees = sum(part.rated_groups for part in parts) - len(parts)
     return PredictionPoweredMean(estimate, weight, deviation_by_group, degrees)
+
+
+def _strata(
+    ratings: Floats, scores: Floats, members: Ints, stratum: Ints
+) -> list[_Stratum]:
+    parts = []
+    for number in np.unique(stratum):
+        inside = stratum == number
+        part = _Stratum.from_items(ratings[inside], scores[inside], members[inside])
+        parts.append(part)
+    return parts
+
+
+def _group_deviations(
+    parts: Sequence[_Stratum], shares: Floats, weight: float, groups: int
+) -> Floats:
+    """Contribution of each group to the error of the mean over strata."""
+    deviations = np.zeros(groups)
+    for share, part in zip(shares, parts, strict=True):
+        # deviations from the mean of a few groups are too small
+        correction = part.rated_groups / (part.rated_groups - 1)
+        scale = share * math.sqrt(correction)
+        deviations += scale * part.deviations(weight, groups)
+    return deviations
+
+
+def _best_weight(parts: Sequence[_Stratum], shares: Floats) -> float:
+    """The weight of the judge that makes the interval shortest."""
+    gained_terms = []
+    needed_terms = []
+    for share, part in zip(shares, parts, strict=True):
+        gained_terms.append(share**2 * part.shared)
+        needed_terms.append(share**2 * part.spread)
+    needed = math.fsum(needed_terms)
+    if needed > 0:
+        return float(np.clip(math.fsum(gained_terms) / needed, 0, 1))
+    return 0.0
 
 
 def bounded_interval(
@@ -165,7 +189,8 @@ def bounded_interval(
     ends = []
     for end, side in ((0.0, -1.0), (1.0, 1.0)):
         mean = (groups * value + _MORE_GROUPS * end) / total
-        spread = squares + groups * _MORE_GROUPS / total * (value - end) ** 2
+        distance_square = (value - end) ** 2
+        spread = squares + groups * _MORE_GROUPS / total * distance_square
         error = math.sqrt(spread / total / (total - 1))
         ends.append(mean + side * quantile * error)
     low, high = np.clip(ends, 0, 1).tolist()
@@ -255,7 +280,10 @@ def _deviations(first: PredictionPoweredMean, second: PredictionPoweredMean) -> 
     """Contribution of each group to the error of the difference."""
     groups = {**first.deviations, **second.deviations}
     return np.array(
-        [first.deviations.get(g, 0.0) - second.deviations.get(g, 0.0) for g in groups]
+        [
+            first.deviations.get(group, 0.0) - second.deviations.get(group, 0.0)
+            for group in groups
+        ]
     )
 
 
@@ -274,10 +302,9 @@ class _Stratum:
     over `spread`.
     """
 
-    #: Their ratings.
-    y: Floats
-    #: Their scores.
-    f: Floats
+    #: NaN of an item that people did not rate.
+    ratings: Floats
+    scores: Floats
     #: Their groups.
     members: Ints
     #: What the judge and people have in common in the variance of the mean.
@@ -288,54 +315,57 @@ class _Stratum:
     @classmethod
     def from_items(
         cls,
-        y: Floats,
-        f: Floats,
+        ratings: Floats,
+        scores: Floats,
         members: Ints,
     ) -> _Stratum:
-        rated = ~np.isnan(y)
+        rated = ~np.isnan(ratings)
         n = int(rated.sum())
         unrated = int((~rated).sum())
         if not n or not unrated:
-            return cls(y, f, members, 0.0, 0.0)
-        score_deviations = _centred(
-            f,
-            np.ones(len(f), dtype=bool),
-            members,
-        )
+            return cls(ratings, scores, members, 0.0, 0.0)
+        is_any = np.ones(len(scores), dtype=bool)
+        score_deviations = _centred(scores, is_any, members)
         groups = len(np.unique(members))
-        variance = (score_deviations**2).sum() / len(f)
+        variance = (score_deviations**2).sum() / len(scores)
         spread = variance * groups / max(groups - 1, 1)
-        products = _centred(y, rated, members) * _centred(f, rated, members)
+        products = _centred(ratings, rated, members) * _centred(scores, rated, members)
         shared = products.sum() / n
         inverse_counts = 1 / n + 1 / unrated
-        return cls(y, f, members, float(shared / n), float(spread * inverse_counts))
+        return cls(
+            ratings, scores, members, float(shared / n), float(spread * inverse_counts)
+        )
 
     @property
     def items(self) -> int:
-        return len(self.y)
+        return len(self.ratings)
 
     @property
     def rated_groups(self) -> int:
-        return len(np.unique(self.members[~np.isnan(self.y)]))
+        return len(np.unique(self.members[~np.isnan(self.ratings)]))
 
     def mean(self, weight: float) -> float:
-        rated = ~np.isnan(self.y)
+        rated = ~np.isnan(self.ratings)
         if rated.all():
-            return float(self.y.mean())
-        residuals = (self.y - weight * self.f)[rated]
-        prediction = weight * self.f[~rated].mean()
+            return float(self.ratings.mean())
+        residuals = (self.ratings - weight * self.scores)[rated]
+        prediction = weight * self.scores[~rated].mean()
         return float(residuals.mean() + prediction)
 
     def deviations(self, weight: float, groups: int) -> Floats:
         """Contribution of each of all `groups` to the error of the mean; 0 of those in other
         strata.
         """
-        rated = ~np.isnan(self.y)
+        rated = ~np.isnan(self.ratings)
         if rated.all():
-            return _centred(self.y, rated, self.members, groups) / len(self.y)
-        residuals = _centred(self.y - weight * self.f, rated, self.members, groups)
+            return _centred(self.ratings, rated, self.members, groups) / len(
+                self.ratings
+            )
+        residuals = _centred(
+            self.ratings - weight * self.scores, rated, self.members, groups
+        )
         rating_deviations = residuals / rated.sum()
-        scores = _centred(self.f, ~rated, self.members, groups)
+        scores = _centred(self.scores, ~rated, self.members, groups)
         score_deviations = weight * scores / (~rated).sum()
         return np.asarray(rating_deviations + score_deviations)
 
@@ -347,11 +377,8 @@ def _centred(
     groups: int = 0,
 ) -> Floats:
     """The sum over each group of how far its items among `where` lie above the mean of those."""
-    deviations = np.where(
-        where,
-        values - values[where].mean(),
-        0.0,
-    )
+    mean = values[where].mean()
+    deviations = np.where(where, values - mean, 0.0)
     return np.asarray(np.bincount(members, deviations, groups))
 
 
@@ -361,11 +388,13 @@ def _joined(stratum: Ints, members: Ints, rated: Bools) -> Ints:
     """
     joined: Ints = stratum.copy()
     while len(numbers := np.unique(joined)) > 1:
-        groups = np.array(
-            [len(np.unique(members[rated & (joined == number)])) for number in numbers]
-        )
-        if (groups >= 2).all():
+        group_counts = []
+        for number in numbers:
+            is_inside = rated & (joined == number)
+            group_counts.append(len(np.unique(members[is_inside])))
+        if min(group_counts) >= 2:
             break
-        smallest = numbers[np.argsort(groups, kind="stable")[:2]]
-        joined[joined == smallest[0]] = smallest[1]
+        order = np.argsort(group_counts, kind="stable")
+        smallest, following = numbers[order[:2]]
+        joined[joined == smallest] = following
     return joined

@@ -63,7 +63,9 @@ def order_values(judged: ArrayLike, labels: OrderLabels) -> Floats:
     gaps = np.where(is_labelled, labelled_gaps, 0.0)
     excess = gaps @ gaps - errors[is_labelled].sum()
     spread = max(excess / is_labelled.sum(), 0.0)
-    weights = spread / (spread + errors) if spread > 0 else np.zeros(len(means))
+    weights = np.zeros(len(means))
+    if spread > 0:
+        weights = spread / (spread + errors)
     return np.asarray(base + weights * gaps)
 
 
@@ -77,7 +79,9 @@ def _slope(labels: OrderLabels) -> float:
     scores = _within_prompts(labels.scores[is_shared], prompts)
     ratings = _within_prompts(labels.ratings[is_shared], prompts)
     squares = float(scores @ scores)
-    slope = float(scores @ ratings) / squares if squares > 0 else 0.0
+    slope = 0.0
+    if squares > 0:
+        slope = float(scores @ ratings) / squares
     residuals = ratings - slope * scores
     shared_prompts = int((counts > 1).sum())
     degrees = len(residuals) - shared_prompts - 1

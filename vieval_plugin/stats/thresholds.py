@@ -259,7 +259,10 @@ def _most_right(middle: Floats, good: Bools) -> Ints:
     for n, (number, is_good) in enumerate(
         zip(suiting.tolist(), good.tolist(), strict=True)
     ):
-        right[slice(None, number) if is_good else slice(number, None)] += 1
+        if is_good:
+            right[:number] += 1
+        else:
+            right[number:] += 1
         most_right_counts[n + 1] = right.max()
     return most_right_counts
 

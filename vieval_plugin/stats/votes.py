@@ -36,6 +36,7 @@ from vieval_plugin.stats.bootstrap import (
     factorize,
     group_sums,
     interval,
+    seed_tuple,
 )
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
@@ -126,7 +127,9 @@ def mean(points: ArrayLike) -> float:
     """
     values = np.asarray(points, dtype=float)
     values = values[~np.isnan(values)]
-    return float(values.mean()) if len(values) else float("nan")
+    if len(values):
+        return float(values.mean())
+    return math.nan
 
 
 def share(
@@ -157,8 +160,7 @@ def share(
     3
     """
     sums, counts = group_sums(points, groups)
-    seeds = (seed,) if isinstance(seed, int) else tuple(seed)
-    weights = _weights(len(sums), resamples, seeds)
+    weights = _weights(len(sums), resamples, seed_tuple(seed))
     # by einsum and not `@`, whose threads spend many times the work's own CPU seconds on waiting
     # for each other
     totals = np.einsum("dg,g->d", weights, sums)

@@ -45,7 +45,9 @@ class _Steering(dict[int, str]):
             "Cs",
         )
         steers = is_control and code not in _JOINERS
-        self[code] = ascii(letter)[1:-1] if steers else letter
+        self[code] = letter
+        if steers:
+            self[code] = ascii(letter)[1:-1]
         return self[code]
 
 
@@ -80,7 +82,9 @@ def console(text: str) -> str:
     >>> console("red \x1b[31m,\nnew\u202e line")
     'red \\x1b[31m, new\\u202e line'
     """
-    return text if text.isprintable() else text.translate(_ONE_LINE)
+    if text.isprintable():
+        return text
+    return text.translate(_ONE_LINE)
 
 
 def markdown(text: str) -> str:
@@ -90,9 +94,8 @@ def markdown(text: str) -> str:
     >>> markdown("a|b <b>`c`</b> [d](http://e)")
     'a\\|b &lt;b&gt;\\`c\\`&lt;/b&gt; [d\\](http&#58;//e)'
     """
-    escaped = (
-        console(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    )
+    line = console(text)
+    escaped = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     marked = _MARKS.sub(lambda mark: f"\\{mark[0]}", escaped)
     return _ADDRESS.sub(lambda sign: f"&#{ord(sign[0])};", marked)
 
@@ -127,7 +130,9 @@ def csv_cell(text: str) -> str:
     """
     cell = _NEXT_FORMULA.sub(";'", console(text))
     formula = cell.lstrip().startswith(_FORMULA) and not _NUMBER.fullmatch(cell)
-    return f"'{cell}" if formula else cell
+    if formula:
+        return f"'{cell}"
+    return cell
 
 
 def csv_text(rows: Iterable[Sequence[str]]) -> str:
@@ -142,12 +147,16 @@ def csv_text(rows: Iterable[Sequence[str]]) -> str:
 
 
 def _csv_line(row: Sequence[str]) -> str:
-    return ",".join(map(_quoted, map(csv_cell, row))) + "\n"
+    cells = [_quoted(csv_cell(text)) for text in row]
+    return ",".join(cells) + "\n"
 
 
 def _quoted(cell: str) -> str:
     is_plain = not any(sign in cell for sign in ',;"')
-    return cell if is_plain else '"{}"'.format(cell.replace('"', '""'))
+    if is_plain:
+        return cell
+    doubled = cell.replace('"', '""')
+    return f'"{doubled}"'
 
 
 def html(text: str) -> Markup:
@@ -156,7 +165,9 @@ def html(text: str) -> Markup:
     >>> html("<b>\u202ex")
     Markup('&lt;b&gt;\\u202ex')
     """
-    return escape(text if text.isprintable() else text.translate(_LINES))
+    if not text.isprintable():
+        text = text.translate(_LINES)
+    return escape(text)
 
 
 def say(
@@ -172,7 +183,9 @@ def say(
         answer: the first line is an answer: on a terminal, where prose is wrapped and notes are
             dim, it is bold (unless the variable NO_COLOR is set).
     """
-    stream = sys.stdout if file is None else file
+    stream = sys.stdout
+    if file is not None:
+        stream = file
     encoding = getattr(stream, "encoding", None) or "utf-8"
     for number, line in enumerate(lines):
         # a terminal that has no such letter
@@ -204,14 +217,19 @@ def _escape_runner_command(line: str) -> str:
 def _for_terminal(text: str, bold: bool) -> str:
     if "  " in text.strip():  # a row of a table
         return text
-    width = min(shutil.get_terminal_size((MOST_COLUMNS, 24)).columns, MOST_COLUMNS)
-    wrapped = textwrap.fill(
+    window = shutil.get_terminal_size((MOST_COLUMNS, 24))
+    paragraph = textwrap.fill(
         unbroken(text),
-        width,
+        min(window.columns, MOST_COLUMNS),
         break_long_words=False,
         break_on_hyphens=False,
-    ).replace("\N{NO-BREAK SPACE}", " ")
-    code = 1 if bold else 2 if text.startswith("note: ") else 0
+    )
+    wrapped = paragraph.replace("\N{NO-BREAK SPACE}", " ")
+    code = 0
+    if bold:
+        code = 1
+    elif text.startswith("note: "):
+        code = 2
     if not code or os.environ.get("NO_COLOR"):
         return wrapped
     return f"\x1b[{code}m{wrapped}\x1b[0m"

@@ -68,7 +68,9 @@ def _command(code: Markup) -> Markup:
 
 
 def _link(url: Markup) -> Markup:
-    return Markup('<a href="{}">the guide</a>').format(url) if url else url
+    if url:
+        return Markup('<a href="{}">the guide</a>').format(url)
+    return url
 
 
 def titled(text: str) -> Markup:
@@ -102,10 +104,13 @@ def policy(style: str, script: str, files: bool = False) -> str:
         style, script: texts.
         files: True for a page that enlarges pictures from files beside it.
     """
-    images = "data: 'self' file:" if files else "data:"
+    images = "data:"
+    if files:
+        images = "data: 'self' file:"
     return (
-        f"default-src 'none'; img-src {images}; style-src {_source_hash(style)}; script-src "
-        f"{_source_hash(script)}; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; img-src {images}; "
+        f"style-src {_source_hash(style)}; script-src {_source_hash(script)}; "
+        "base-uri 'none'; form-action 'none'"
     )
 
 
@@ -115,4 +120,6 @@ def _source_hash(text: str) -> str:
 
 
 def _escaped(value: object) -> Markup:
-    return value if isinstance(value, Markup) else html(str(value))
+    if isinstance(value, Markup):
+        return value
+    return html(str(value))

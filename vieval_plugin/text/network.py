@@ -77,18 +77,17 @@ def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> Proxy | 
         return None
     scheme_variable = _first_set(f"{address.scheme}_proxy", environment)
     variable = scheme_variable or _first_set("all_proxy", environment)
-    value = environment[variable].strip() if variable else ""
-    if not value or _is_direct(
-        address.host,
-        address.port,
-        environment,
-    ):
+    value = ""
+    if variable:
+        value = environment[variable].strip()
+    if not value or _is_direct(address.host, address.port, environment):
         return None
     proxy = _parsed(value)
     if proxy is None:
         raise VievalError(
-            f"{variable} must be the address of an HTTP proxy, such as http://proxy:3128, got "
-            f"{redacted(value)}; change it, or set NO_PROXY={address.host}"
+            f"{variable} must be the address of an HTTP proxy, "
+            f"such as http://proxy:3128, got {redacted(value)}; "
+            f"change it, or set NO_PROXY={address.host}"
         )
     bare, headers = proxy
     return Proxy(
@@ -101,27 +100,26 @@ def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> Proxy | 
 
 
 def _first_set(name: str, environment: Mapping[str, str]) -> str:
-    return next((name for name in (name, name.upper()) if name in environment), "")
+    for variable in (name, name.upper()):
+        if variable in environment:
+            return variable
+    return ""
 
 
 def _parsed(value: str) -> tuple[str, dict[str, str]] | None:
     """A proxy's address without user and password, and the header that has them; None for
     another kind of proxy.
     """
-    url = value if "://" in value else f"http://{value}"
-    if (address := address_of(url)) is None or address.scheme not in PORTS:
+    url = value
+    if "://" not in value:
+        url = f"http://{value}"
+    address = address_of(url)
+    if address is None or address.scheme not in PORTS:
         return None
     register_secrets("", (url,))
-    bare = urlunsplit(
-        (
-            address.scheme,
-            address.server,
-            "",
-            "",
-            "",
-        )
-    )
-    server = url.partition("://")[2].partition("/")[0]
+    bare = urlunsplit((address.scheme, address.server, "", "", ""))
+    _, _, server_and_path = url.partition("://")
+    server = server_and_path.partition("/")[0]
     login, at_sign, _ = server.rpartition("@")
     if not at_sign:
         return bare, {}
@@ -145,7 +143,9 @@ def _is_direct(
     if ip is not None and (ip.is_loopback or ip.is_unspecified):
         return True
     variable = _first_set("no_proxy", environment)
-    entries = environment[variable].replace(",", " ").split() if variable else []
+    if not variable:
+        return False
+    entries = environment[variable].replace(",", " ").split()
     return any(_lists(entry.lower(), host, port, ip) for entry in entries)
 
 
@@ -160,7 +160,8 @@ def _lists(
     """
     if entry == "*":
         return True
-    if ip is not None and (network := _network(entry)) is not None:
+    network = _network(entry)
+    if ip is not None and network is not None:
         return ip in network
     address = address_of(f"//{entry}")
     if address is None or address.port not in (None, port):
@@ -196,7 +197,9 @@ def tls_context(ca_file: Path | None = None) -> ssl.SSLContext | None:
         VievalError: the file or folder cannot be read as such.
     """
     bundle = os.environ.get("REQUESTS_CA_BUNDLE", "")
-    path = ca_file or (Path(bundle) if bundle else None)
+    path = ca_file
+    if path is None and bundle:
+        path = Path(bundle)
     if path is None:
         return None
     context = ssl.create_default_context()
@@ -206,7 +209,9 @@ def tls_context(ca_file: Path | None = None) -> ssl.SSLContext | None:
         else:
             context.load_verify_locations(cafile=path)
     except (OSError, ssl.SSLError) as error:
-        name = "ca_file" if ca_file else "REQUESTS_CA_BUNDLE"
+        name = "ca_file"
+        if not ca_file:
+            name = "REQUESTS_CA_BUNDLE"
         raise VievalError(
             f"{name} must be a PEM file of certificates, got {path} ({error})"
         ) from None

@@ -48,14 +48,13 @@ def register_secrets(key: str, urls: Iterable[str]) -> None:
     """
     secrets = {key}
     for url in urls:
-        for user in (user_of(url), unquote(user_of(url))):
+        login = user_of(url)
+        for user in (login, unquote(login)):
+            password = user.partition(":")[2]
             credentials = base64.b64encode(user.encode()).decode()
-            secrets |= {
-                user,
-                user.partition(":")[2],
-                credentials,
-            }
-        _, *pairs = re.split("[?#&]", url.rpartition("@")[2])
+            secrets |= {user, password, credentials}
+        server_and_path = url.rpartition("@")[2]
+        _, *pairs = re.split("[?#&]", server_and_path)
         secret_pairs = itertools.filterfalse(_API_VERSION.fullmatch, pairs)
         secrets.update(pair.rpartition("=")[2] for pair in secret_pairs)
     _server_secrets.update(item for item in secrets if len(item) >= _SHORTEST)
@@ -76,7 +75,9 @@ def redacted(text: str) -> str:
     >>> redacted("http://me:pass@host/v1?key=1 refused, and so did me:a/b?c@host")
     'http://host/v1?key=[removed] refused, and so did host'
     """
-    return _RUN.sub(_redacted_word, _USER.sub("//", remove_secrets(text)))
+    without_secrets = remove_secrets(text)
+    without_users = _USER.sub("//", without_secrets)
+    return _RUN.sub(_redacted_word, without_users)
 
 
 def remove_secrets(value: Any) -> Any:
@@ -93,9 +94,8 @@ def _less(value: Any, secrets: list[str]) -> Any:
         return [_less(item, secrets) for item in value]
     if not isinstance(value, str) or len(value) < _SHORTEST:
         return value
-    plain = unescape(
-        unquote(_ESCAPE.sub(lambda escape: escape[2] or chr(int(escape[1], 16)), value))
-    )
+    unescaped = _ESCAPE.sub(_unescaped_sign, value)
+    plain = unescape(unquote(unescaped))
     if any(plain.count(item) > value.count(item) for item in secrets):
         value = plain
     for item in secrets:
@@ -103,29 +103,33 @@ def _less(value: Any, secrets: list[str]) -> Any:
     return value
 
 
+def _unescaped_sign(escape: re.Match[str]) -> str:
+    return escape[2] or chr(int(escape[1], 16))
+
+
 def _secrets() -> list[str]:
     # names first: looking up every value took a tenth of the time of a call to a server
-    env_secrets = {
-        value
-        for name in os.environ
-        if _is_secret(name) and len(value := os.environ[name]) >= _SHORTEST
-    }
-    return sorted(
-        env_secrets | _server_secrets, key=len, reverse=True
-    )  # one may be part of another
+    env_values = [os.environ[name] for name in os.environ if _is_secret(name)]
+    env_secrets = {value for value in env_values if len(value) >= _SHORTEST}
+    # the longest first, as one may be part of another
+    return sorted(env_secrets | _server_secrets, key=len, reverse=True)
 
 
 def _redacted_word(run: re.Match[str]) -> str:
     """A word as `_bare` has it, its signs decoded where an address would hide behind them."""
     plain = "".join(sign for sign in unquote(run[0]) if sign.isprintable())
-    if "//" in plain and (bare := _bare(plain)) != plain:
-        return bare
+    if "//" in plain:
+        bare = _bare(plain)
+        if bare != plain:
+            return bare
     return _bare(run[0])
 
 
 def _remove_value(pair: re.Match[str]) -> str:
     is_public = _API_VERSION.fullmatch(pair[0])
-    return pair[0] if is_public else f"{pair[1] or ''}[removed]"
+    if is_public:
+        return pair[0]
+    return f"{pair[1] or ''}[removed]"
 
 
 def _bare(run: str) -> str:
@@ -138,12 +142,12 @@ def _bare(run: str) -> str:
     elif ":" in user_of(run).partition("/")[0]:
         run = run.rpartition("@")[2]
     is_ours = slashes and re.search(f"{PROJECT}/[^?#;]*#", run)
-    if (
-        (mark := _QUERY.match(run))
-        and not is_ours
-        and (slashes or "=" in run[mark.end() :])
-    ):
-        end = len(run.rstrip(".,;:)}'"))
-        query = run[mark.end() : end]
-        run = run[: mark.end()] + _PAIR.sub(_remove_value, query) + run[end:]
-    return run
+    mark = _QUERY.match(run)
+    if mark is None or is_ours:
+        return run
+    start = mark.end()
+    if not slashes and "=" not in run[start:]:
+        return run
+    end = len(run.rstrip(".,;:)}'"))
+    query = run[start:end]
+    return run[:start] + _PAIR.sub(_remove_value, query) + run[end:]

@@ -31,7 +31,9 @@ def did_you_mean(
     ''
     """
     closest = nearest(name, names, cutoff)
-    return f"; did you mean {closest}?" if closest else ""
+    if closest:
+        return f"; did you mean {closest}?"
+    return ""
 
 
 def nearest(
@@ -66,4 +68,6 @@ def abbreviated(names: Sequence[str]) -> str:
     listed = names[:_LISTED_NAMES]
     first_names = ", ".join(name[:_LONGEST] for name in listed)
     unlisted_count = len(names) - len(listed)
-    return f"{first_names} and {unlisted_count} more" if unlisted_count else first_names
+    if unlisted_count:
+        return f"{first_names} and {unlisted_count} more"
+    return first_names

@@ -29,7 +29,9 @@ def equation(name: str, value: str) -> str:
     >>> equation("n", "9"), equation("p", "< .001")
     ('n = 9', 'p < .001')
     """
-    return f"{name} {value}" if value.startswith("< ") else f"{name} = {value}"
+    if value.startswith("< "):
+        return f"{name} {value}"
+    return f"{name} = {value}"
 
 
 @dataclass(frozen=True)
@@ -93,29 +95,55 @@ def text_table(
     window_width = shutil.get_terminal_size((MOST_COLUMNS, 24)).columns
     room = max(_FEWEST_COLUMNS, min(MOST_COLUMNS, window_width))
     informative = [column for column in columns if not column.is_empty]
-    differing = [
-        column
-        for column in informative
-        if not column.is_uniform or column.name in fixed_columns
-    ]
-    if len(differing) < 2:
-        differing = informative or columns[:1]
+    differing = _differing(informative, fixed_columns) or columns[:1]
     shared = [
         equation(column.name, column.cells[0])
         for column in informative
         if column not in differing
     ]
-    fitting = differing
-    while len(fitting) > 1 and sum(_widths(fitting, 0)) + _gaps_width(fitting) > room:
-        fitting = fitting[:-1]
+    lines = []
+    if shared:
+        lines = _wrapped(f"in all rows: {', '.join(shared)}", room)
+    fitting = _fitting(differing, room)
     widths = _widths(fitting, room - _gaps_width(fitting))
-    lines = _wrapped(f"in all rows: {', '.join(shared)}", room) if shared else []
-    for row in zip(*[(column.name, *column.cells) for column in fitting], strict=True):
+    column_texts = [(column.name, *column.cells) for column in fitting]
+    for row in zip(*column_texts, strict=True):
         lines += _row_lines(row, fitting, widths)
-    if left_out := [column.name for column in differing[len(fitting) :]]:
-        line = f"omitted to fit {room} columns: {', '.join(left_out)}"
-        lines += _wrapped("; ".join(filter(None, [line, elsewhere])), room)
+    left_out = differing[len(fitting) :]
+    if left_out:
+        lines += _wrapped(_omission(left_out, elsewhere, room), room)
     return lines
+
+
+def _omission(columns: Sequence[_Column], elsewhere: str, room: int) -> str:
+    names = ", ".join(column.name for column in columns)
+    line = f"omitted to fit {room} columns: {names}"
+    if elsewhere:
+        line += f"; {elsewhere}"
+    return line
+
+
+def _differing(columns: list[_Column], fixed_columns: Collection[str]) -> list[_Column]:
+    """Columns that are not the same in all rows, or all columns where one would be left."""
+    differing = [
+        column
+        for column in columns
+        if not column.is_uniform or column.name in fixed_columns
+    ]
+    if len(differing) < 2:
+        return columns
+    return differing
+
+
+def _fitting(columns: list[_Column], room: int) -> list[_Column]:
+    """The first columns that fit into the room at their least widths; one at least."""
+    fitting = columns
+    while len(fitting) > 1:
+        least_width = sum(_widths(fitting, 0)) + _gaps_width(fitting)
+        if least_width <= room:
+            break
+        fitting = fitting[:-1]
+    return fitting
 
 
 def _gaps_width(columns: Sequence[_Column]) -> int:
@@ -127,7 +155,8 @@ def _column(name: str, *cells: str, compared: int) -> _Column:
     units = [unit for text in texts for unit in _UNBROKEN.findall(text)]
     longest = max(map(_width, units), default=0)
     short_units = [unit for unit in units if len(unit) < _LONGEST_NUMBER]
-    longest_number = max(map(len, filter(_IS_NUMBER.fullmatch, short_units)), default=0)
+    numbers = filter(_IS_NUMBER.fullmatch, short_units)
+    longest_number = max(map(len, numbers), default=0)
     filled_cells = list(filter(None, cells))
     return _Column(
         name,
@@ -146,7 +175,8 @@ def _widths(columns: Sequence[_Column], room: int) -> list[int]:
     """
     widths = [column.width for column in columns]
     unbroken_widths = [column.unbroken_width for column in columns]
-    for floors in (unbroken_widths, [column.narrowest_width for column in columns]):
+    narrowest_widths = [column.narrowest_width for column in columns]
+    for floors in (unbroken_widths, narrowest_widths):
         while sum(widths) > room:
             index = max(
                 range(len(widths)),
@@ -164,22 +194,18 @@ def _row_lines(
     widths: Sequence[int],
 ) -> Iterator[str]:
     """The lines of a row, of which the first has the beginning of every cell."""
-    wrapped = [
-        _wrapped(cell, width)
-        for cell, width in zip(
-            row,
-            widths,
-            strict=True,
-        )
-    ]
+    wrapped = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
     for number in range(max(map(len, wrapped))):
         texts = [lines[number] if number < len(lines) else "" for lines in wrapped]
-        yield _GAP.join(map(_aligned, texts, columns, widths)).rstrip()
+        aligned = map(_aligned, texts, columns, widths)
+        yield _GAP.join(aligned).rstrip()
 
 
 def _aligned(text: str, column: _Column, width: int) -> str:
     padding = " " * (width - _width(text))
-    return padding + text if column.is_numeric else text + padding
+    if column.is_numeric:
+        return padding + text
+    return text + padding
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -217,4 +243,6 @@ def _width(text: str) -> int:
 
 def _short(cell: str) -> str:
     is_short = len(cell) <= _LONGEST_CELL
-    return cell if is_short else f"{cell[: _LONGEST_CELL - 3]}..."
+    if is_short:
+        return cell
+    return f"{cell[: _LONGEST_CELL - 3]}..."

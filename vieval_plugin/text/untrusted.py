@@ -51,9 +51,13 @@ class ParsedAddress:
     @property
     def server(self) -> str:
         """Host and port in words, without the scheme's own port."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        host = self.host
+        if ":" in self.host:
+            host = f"[{self.host}]"
         has_own_port = self.port in (None, PORTS.get(self.scheme))
-        return host if has_own_port else f"{host}:{self.port}"
+        if has_own_port:
+            return host
+        return f"{host}:{self.port}"
 
 
 def address_of(text: str, base: str = "") -> ParsedAddress | None:
@@ -149,7 +153,9 @@ def retry_after(header: str | None) -> float | None:
         seconds = float(text)
     except ValueError:
         seconds = _until(text)
-    return max(seconds, 0.0) if math.isfinite(seconds) else None
+    if math.isfinite(seconds):
+        return max(seconds, 0.0)
+    return None
 
 
 def _until(date: str) -> float:

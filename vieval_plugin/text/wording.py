@@ -13,7 +13,9 @@ def plural(number: int, noun: str) -> str:
     >>> plural(1, "file"), plural(0, "file"), plural(1200, "image")
     ('1 file', '0 files', '1,200 images')
     """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    if number == 1:
+        return f"{number:,} {noun}"
+    return f"{number:,} {noun}s"
 
 
 def range_text(numbers: Collection[int]) -> str:
@@ -33,7 +35,9 @@ def enumeration(names: Sequence[str], conjunction: str = "and") -> str:
     ('a', 'a, b and c', 'a or b')
     """
     *leading, final = names
-    return f"{', '.join(leading)} {conjunction} {final}" if leading else final
+    if leading:
+        return f"{', '.join(leading)} {conjunction} {final}"
+    return final
 
 
 def possessive(name: str) -> str:
@@ -42,7 +46,9 @@ def possessive(name: str) -> str:
     >>> possessive("mine"), possessive("theirs")
     ("mine's", "theirs'")
     """
-    return f"{name}'" if name.endswith("s") else f"{name}'s"
+    if name.endswith("s"):
+        return f"{name}'"
+    return f"{name}'s"
 
 
 def decimals(value: float, form: str, undefined: str = "") -> str:
@@ -51,7 +57,9 @@ def decimals(value: float, form: str, undefined: str = "") -> str:
     >>> decimals(0.51234, ".3f"), decimals(float("nan"), ".3f"), decimals(float("nan"), ".3f", "-")
     ('0.512', '', '-')
     """
-    return undefined if math.isnan(value) else format(value, form)
+    if math.isnan(value):
+        return undefined
+    return format(value, form)
 
 
 def nan_to_none(value: float) -> float | None:
@@ -60,7 +68,9 @@ def nan_to_none(value: float) -> float | None:
     >>> nan_to_none(0.5), nan_to_none(float("nan"))
     (0.5, None)
     """
-    return None if math.isnan(value) else value
+    if math.isnan(value):
+        return None
+    return value
 
 
 def none_to_nan(value: float | None) -> float:
@@ -69,7 +79,9 @@ def none_to_nan(value: float | None) -> float:
     >>> none_to_nan(0.5), none_to_nan(None)
     (0.5, nan)
     """
-    return math.nan if value is None else value
+    if value is None:
+        return math.nan
+    return value
 
 
 _WITHIN_NUMBERS = re.compile(
@@ -99,14 +111,25 @@ def steps_in_order(names: Sequence[str]) -> list[str]:
     >>> steps_in_order(["epoch1", "final"]), steps_in_order(["flux1", "flux2"])
     ([], [])
     """
-    steps = {name: _STEP.fullmatch(name) for name in names}
-    prefixes = {step and step[1] for step in steps.values()}
-    if len(steps) < 2 or len(prefixes) > 1 or None in prefixes:
+    prefixes = set()
+    for name in names:
+        step = _STEP.fullmatch(name)
+        if step is None:
+            return []
+        prefixes.add(step[1])
+    distinct = dict.fromkeys(names)
+    if len(distinct) < 2 or len(prefixes) > 1:
         return []
-    return sorted(steps, key=natural)
+    return sorted(distinct, key=natural)
 
 
 def natural(name: str) -> list[tuple[int, str]]:
     """A sort key by which `2.png` stands before `10.png`."""
     pieces = re.split(r"(\d+)", name)
-    return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces]
+    key = []
+    for piece in pieces:
+        if piece.isdecimal():
+            key.append((int(piece), ""))
+        else:
+            key.append((-1, piece))
+    return key

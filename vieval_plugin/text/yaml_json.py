@@ -44,7 +44,9 @@ def read_yaml(text: str) -> Any:
         raise ValueError("nested too deeply") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        where = ""
+        if mark:
+            where = f"line {mark.line + 1}, column {mark.column + 1}: "
         raise ValueError(f"{where}{error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from None
@@ -63,7 +65,9 @@ def read_json(text: str | bytes, **hooks: Any) -> Any:
         raise ValueError("nested too deeply") from None
     if _openings(text) <= _DEEPEST:
         return value
-    level = [value] if type(value) is dict or type(value) is list else []
+    level = []
+    if type(value) is dict or type(value) is list:
+        level = [value]
     for _ in range(_DEEPEST):
         # written for speed: reports read a hundred thousand texts
         level = [
@@ -90,7 +94,9 @@ def first_row(path: Path) -> dict[str, Any]:
             row = read_json(file.readline())
     except (OSError, ValueError):
         return {}
-    return row if isinstance(row, dict) else {}
+    if isinstance(row, dict):
+        return row
+    return {}
 
 
 def _require_small(root: yaml.Node) -> None:
