@@ -32,7 +32,8 @@ from vieval_plugin.stats.bootstrap import bias_corrected_interval, interval
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
-JUDGE, SETTING = "viescore", "0shot"
+JUDGE = "viescore"
+SETTING = "0shot"
 SIZES = (10, 20, 40, 100, 160)
 NUMBERS = ("judge less annotators", "annotators")
 
@@ -41,7 +42,8 @@ def population(data: Path, logs: str, aspect: str) -> dict[str, list[list[Record
     """Records by task type and instruction, of the instructions that the judge scored for every
     image model.
     """
-    benchmark, found = benchmark_registry.benchmark("imagenhub"), {}
+    benchmark = benchmark_registry.benchmark("imagenhub")
+    found = {}
     recording = replay.load(data / "viescore_logs" / logs, JUDGE)
     for part in benchmark.parts:
         by_uid: dict[str, list[Record]] = {}

@@ -89,18 +89,17 @@ class Waiting:
         if self.tools:
             self.any_tool += now - self.since
             self.only_tools += 0 if self.models else now - self.since
-        self.since, self.models, self.tools = (
-            now,
-            self.models + models,
-            self.tools + tools,
-        )
+        self.since = now
+        self.models += models
+        self.tools += tools
 
 
 class Planner:
     """The server's backbone, whose plans are replaced by one that uses tools."""
 
     def __init__(self, inner: Answer, waiting: Waiting) -> None:
-        self._inner, self._waiting = inner, waiting
+        self._inner = inner
+        self._waiting = waiting
 
     async def __call__(self, ask: Question, repeat: int) -> Reply:
         self._waiting.change(models=1)
@@ -146,7 +145,8 @@ def timed(
     url: str, samples: list[Sample], concurrent: int, with_tools: bool
 ) -> tuple[Cost, Waiting, str]:
     """What a run costs, how it waited, and a hash of the boxes that its tools found."""
-    waiting, boxes = Waiting(), {}
+    waiting = Waiting()
+    boxes = {}
     removed = [
         tool.name
         for tool in tools.planned()

@@ -20,7 +20,10 @@ from vieval_plugin.backends.metrics.pixel_metrics import METRICS
 from vieval_plugin.judges.auto_metrics import METRICS as JUDGES
 from vieval_plugin.stats.non_inferiority import control_change
 
-SIDE, CROPS, MARGIN, HOLE = 128, 20, 0.05, 48
+SIDE = 128
+CROPS = 20
+MARGIN = 0.05
+HOLE = 48
 NAMES = ("ssim", "psnr", "sharpness")
 
 

@@ -152,7 +152,8 @@ async def judged(
     """Judge as a run does, with as many samples under way as requests; `through` may wrap who
     answers the questions.
     """
-    progress, config = Progress(), options(store)
+    progress = Progress()
+    config = options(store)
     with opened_store(config) as kept:
         async with Backbones(
             {JUDGE: backbone(url, concurrent, max_tokens, model)}, kept, progress.usage

@@ -218,7 +218,8 @@ def main() -> None:
             cost = in_own_process(way, url, used, given.capacity)
             counted = served(url)
             assert set(counted["statuses"]) == {"200"}, counted
-            needed, calls = len(used) * len(QUESTIONS), counted["requests"]
+            needed = len(used) * len(QUESTIONS)
+            calls = counted["requests"]
             over = cost.wall / (needed * given.latency / given.capacity)
             for_all = cost.wall * len(files) / len(used)
             cells = (

@@ -24,7 +24,8 @@ from vieval_plugin.stats.non_inferiority import low_with_one_fall
 
 Floats = NDArray[np.float64]
 SIZES = (20, 40, 100, 300, 1000)
-SHARES, FALLS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1), (0.3, 0.5, 0.6, 0.8, 1.0)
+SHARES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1)
+FALLS = (0.3, 0.5, 0.6, 0.8, 1.0)
 LEVEL_OF_SCORES = 0.8
 SHAPES: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "3% fall by .6": ((-0.6, -0.1, 0.1, 0.0), (0.03, 0.97 / 6, 0.97 / 6, 0.97 * 2 / 3)),
@@ -52,7 +53,8 @@ def of_values(
     rng: np.random.Generator,
 ) -> str:
     """Shares of false passes where differences take few values and the margin is their mean."""
-    value, margin = np.array(values), max(0.0, -float(np.dot(values, shares)))
+    value = np.array(values)
+    margin = max(0.0, -float(np.dot(values, shares)))
     margin = 0.0 if margin < 1e-12 else margin
     counts = rng.multinomial(n, np.array(shares) / sum(shares), trials)
     mean = counts @ value / n
@@ -89,10 +91,8 @@ def with_failures(
     new, old = (
         rng.normal(LEVEL_OF_SCORES, 0.15 / np.sqrt(2), (trials, n)) for _ in range(2)
     )
-    new_failed, old_failed = (
-        rng.random((trials, n)) < new_rate,
-        rng.random((trials, n)) < old_rate,
-    )
+    new_failed = rng.random((trials, n)) < new_rate
+    old_failed = rng.random((trials, n)) < old_rate
     scored = np.where(new_failed | old_failed, np.nan, new - old)
     kept = (~np.isnan(scored)).sum(axis=1)
     mean = np.nanmean(scored, axis=1)
@@ -109,10 +109,8 @@ def with_failures(
         )
         > -0.05
     )
-    new_alone, old_alone = (
-        (new_failed & ~old_failed).sum(axis=1),
-        (old_failed & ~new_failed).sum(axis=1),
-    )
+    new_alone = (new_failed & ~old_failed).sum(axis=1)
+    old_alone = (old_failed & ~new_failed).sum(axis=1)
     return float(
         (
             ok
@@ -130,7 +128,8 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    trials, rng = options.trials, np.random.default_rng(options.seed)
+    trials = options.trials
+    rng = np.random.default_rng(options.seed)
     print(
         f"seed {options.seed}, {trials} trials, passes in percent: the gate (Student's t alone)\n"
     )
@@ -146,10 +145,8 @@ def main() -> None:
         )
     for share, fall, part in product(SHARES, FALLS, (1 / 3, 0.0)):
         moved = (1 - share) * part / 2
-        values, shares = (
-            (-fall, -0.1, 0.1, 0.0),
-            (share, moved, moved, 1 - share - 2 * moved),
-        )
+        values = (-fall, -0.1, 0.1, 0.0)
+        shares = (share, moved, moved, 1 - share - 2 * moved)
         cells = [of_values(values, shares, n, trials, rng) for n in SIZES]
         print(
             f"| {share:.1%} fall by {fall}, {part:.0%} move by .1 | {' | '.join(cells)} |"

@@ -15,7 +15,10 @@ from bench.common import script_parser, table
 from vieval_plugin.stats.decisions import ONE_SIDED_LEVEL
 from vieval_plugin.stats.non_inferiority import MeanOfDifferences
 
-SPREAD, CORRELATION, A_GROUP, MARGIN = 0.215, 0.7, 10, 0.05
+SPREAD = 0.215
+CORRELATION = 0.7
+A_GROUP = 10
+MARGIN = 0.05
 
 
 def shares(

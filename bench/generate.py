@@ -44,7 +44,8 @@ def together(url: str, files: Sequence[str], concurrent: int) -> float:
         )
         for n, file in enumerate(files)
     ]
-    prepared, progress = prepare("viescore", None, options), Progress()
+    prepared = prepare("viescore", None, options)
+    progress = Progress()
     begun = time.monotonic()
     asyncio.run(judge_generated(made, prepared, options, progress, bar=False))
     wall = time.monotonic() - begun

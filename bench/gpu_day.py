@@ -349,10 +349,8 @@ def server(folder: Path, size: Size, name: str) -> None:
                 judging, url, judge, setting, chosen, in_flight, size
             )
             seen_after, hits_after = counted(url, *PREFIX_CACHE)
-            share, cpu = (
-                (hits_after - hits) / max(seen_after - seen, 1),
-                f"{1000 * cost.cpu / calls:.1f}",
-            )
+            share = (hits_after - hits) / max(seen_after - seen, 1)
+            cpu = f"{1000 * cost.cpu / calls:.1f}"
             rows.add(
                 judge,
                 in_flight,
@@ -725,13 +723,15 @@ def adiee(folder: Path, size: Size, name: str) -> None:
     longer took in addition.
     """
     with tempfile.TemporaryDirectory() as temporary:
-        turns, data = Path(temporary, "turns"), Path(temporary, "data")
+        turns = Path(temporary, "turns")
+        data = Path(temporary, "data")
         run("data", "drawn", "--out", turns, "--count", 60, "--seed", 1)
         run("data", "adiee", turns, "--out", data, "--most", 2, "--seed", 1)
         rows = []
         for batch in size.training_batches:
             options = ("--base", folder / "model", "--batch-size", batch, "--seed", 1)
-            few, many = size.training_steps, 3 * size.training_steps
+            few = size.training_steps
+            many = 3 * size.training_steps
             seconds: dict[int, list[float]] = {few: [], many: []}
             for steps in (few, many, many, few):
                 trained = Path(temporary, f"{batch}-{steps}")
@@ -799,11 +799,13 @@ def objects(folder: Path, size: Size, name: str) -> None:
 
     is_tiny = name == "tiny"
     if is_tiny:
-        object_detector.SHORTER_SIDE, object_detector.LONGEST_SIDE = 96, 160
+        object_detector.SHORTER_SIDE = 96
+        object_detector.LONGEST_SIDE = 160
     wanted = {"include": [{"class": "cat", "color": "red"}, {"class": "dog"}]}
     rows = Rows(["batch", "s", "images/s"])
     with tempfile.TemporaryDirectory() as temporary:
-        home, classes = Path(temporary), object_detector.COCO_CLASSES
+        home = Path(temporary)
+        classes = object_detector.COCO_CLASSES
         masks = tiny_segmenter.build(
             home / "masks", classes, **({} if is_tiny else SWIN_S)
         )
@@ -840,7 +842,8 @@ def ray(folder: Path, size: Size, name: str) -> None:
 
     count = 64 if name == "tiny" else 4000
     with tempfile.TemporaryDirectory() as temporary:
-        clip, data = scorer.build(Path(temporary, "clip")), Path(temporary, "data")
+        clip = scorer.build(Path(temporary, "clip"))
+        data = Path(temporary, "data")
         data.mkdir()
         files = common.photographs(Path(temporary), count, size.side)
         columns = {

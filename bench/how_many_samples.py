@@ -88,10 +88,8 @@ def main() -> None:
     )
     options = parser.parse_args()
     print(f"{conditions()}; {options.samples} samples of each size")
-    benchmark, statistics = (
-        benchmark_registry.benchmark(options.benchmark),
-        StatisticsOptions(draws=options.resamples),
-    )
+    benchmark = benchmark_registry.benchmark(options.benchmark)
+    statistics = StatisticsOptions(draws=options.resamples)
     judged = [
         sample
         for part in benchmark.parts

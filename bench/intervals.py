@@ -35,7 +35,8 @@ from vieval_plugin.stats.prediction_powered import (
 
 Law = Callable[[np.random.Generator, int], Floats]
 PROMPTS = (6, 8, 10, 14, 20, 40, 100)
-RATED, ALL_PROMPTS = (10, 20, 50), 200
+RATED = (10, 20, 50)
+ALL_PROMPTS = 200
 BATCH = 50
 
 DIFFERENCES: Mapping[str, tuple[Law, float]] = {
@@ -68,7 +69,8 @@ def disagreements(runs: int, seed: int) -> int:
     """Number of simulated pairs of which the interval holds 0 although p is at most .05, or the
     other way round.
     """
-    wrong, laws = 0, [law for law, _ in DIFFERENCES.values()]
+    wrong = 0
+    laws = [law for law, _ in DIFFERENCES.values()]
     for run in range(runs):
         rng = np.random.default_rng([seed, 1, run])
         units = int(rng.integers(2, 60))
@@ -80,7 +82,8 @@ def disagreements(runs: int, seed: int) -> int:
         found = paired_comparison(
             MeanDifference(differences, np.zeros(units), groups), seed=run
         )
-        low, high = found.difference.low, found.difference.high
+        low = found.difference.low
+        high = found.difference.high
         wrong += (math.isnan(low) or low <= 0 <= high) != (found.p > 0.05)
     return wrong
 
@@ -124,9 +127,11 @@ def coverage_of_differences(runs: int, seed: int) -> None:
 def coverage_of_means(runs: int, seed: int) -> None:
     rows = []
     for name, (law, truth) in MEANS.items():
-        plain, expanded = [f"{name}, plain"], [f"{name}, expanded"]
+        plain = [f"{name}, plain"]
+        expanded = [f"{name}, expanded"]
         for place, n in enumerate(PROMPTS):
-            rng, held = np.random.default_rng([seed, 3, place]), np.zeros(2)
+            rng = np.random.default_rng([seed, 3, place])
+            held = np.zeros(2)
             for _ in range(runs // BATCH):
                 values = np.array([law(rng, n) for _ in range(BATCH)])
                 resampled = (

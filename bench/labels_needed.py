@@ -62,10 +62,8 @@ class RecordedTask(NamedTuple):
 def recorded_tasks(data: Path, judge: str) -> list[RecordedTask]:
     """The tasks of a recorded judge."""
     logs, setting = JUDGES[judge]
-    benchmark, recording = (
-        benchmark_registry.benchmark("imagenhub"),
-        replay.load(data / "viescore_logs" / logs, "viescore"),
-    )
+    benchmark = benchmark_registry.benchmark("imagenhub")
+    recording = replay.load(data / "viescore_logs" / logs, "viescore")
     tasks = []
     for part in benchmark.parts:
         rows = []
@@ -215,7 +213,8 @@ def errors(
 
     Fitted as `vieval calibrate` fits: by task with 30 labels of each, else on those of all.
     """
-    held_back, chosen = [], []
+    held_back = []
+    chosen = []
     for task in tasks:
         unseen = (
             rng.permutation(task.prompts.max() + 1)[task.prompts]
@@ -228,11 +227,9 @@ def errors(
         )
         held_back.append(unseen)
     labels = joined(chosen)
-    large, kinds, makers = (
-        labels.large_kinds,
-        np.array(labels.kinds),
-        np.array(labels.generators),
-    )
+    large = labels.large_kinds
+    kinds = np.array(labels.kinds)
+    makers = np.array(labels.generators)
     by_task = []
     for task, unseen in zip(tasks, held_back, strict=True):
         by_case = []
@@ -246,7 +243,8 @@ def errors(
             )
             if not train.any() or not test.any():
                 continue
-            ratings, raw = labels.ratings[train], task.scores[test]
+            ratings = labels.ratings[train]
+            raw = task.scores[test]
             constants = (
                 np.full(len(raw), value)
                 for value in (ratings.mean(), np.median(ratings))

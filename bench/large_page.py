@@ -27,9 +27,11 @@ from vieval_plugin.stats.options import StatisticsOptions
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from page.browser import Browser
 
-MODELS, ASPECTS = 5, ("SC", "PQ", "O")
+MODELS = 5
+ASPECTS = ("SC", "PQ", "O")
 DIFFERENT = 50
-MOST_MEGABYTES, MOST_SECONDS = 15, 2
+MOST_MEGABYTES = 15
+MOST_SECONDS = 2
 
 
 def pictures(folder: Path, count: int, side: int) -> list[Path]:
@@ -155,7 +157,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         files = pictures(Path(folder), given.photographs, given.side)
         cost = in_own_process(made, files, given.judges, Path(folder) / "out")
-        page, empty = Path(folder) / "out" / PAGE, Path(folder) / "empty.html"
+        page = Path(folder) / "out" / PAGE
+        empty = Path(folder) / "empty.html"
         empty.write_text("<!doctype html><title>empty</title>")
         seconds = [min(opened(file) for _ in range(3)) for file in (page, empty)]
         text = page.read_text(encoding="utf-8")

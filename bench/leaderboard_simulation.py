@@ -52,14 +52,13 @@ from vieval_plugin.stats.ranking import holm, rank_ranges
 LEVELS = (0.25,) * 4 + (0.35,) * 4 + (0.45,) * 4
 OF_INSTRUCTION = 0.3
 ANNOTATOR_ERROR = 0.5
-SHARED_ERROR, INSTRUCTION_ERROR = 0.25, 0.25
+SHARED_ERROR = 0.25
+INSTRUCTION_ERROR = 0.25
 MISSING_SHARE = 0.2
 CALIBRATION_IMAGES = 200_000
-COMPLETE, AT_RANDOM, HARDEST = (
-    "all samples",
-    "a fifth missing at random",
-    "the hardest fifth missing",
-)
+COMPLETE = "all samples"
+AT_RANDOM = "a fifth missing at random"
+HARDEST = "the hardest fifth missing"
 
 
 @dataclass(frozen=True)
@@ -221,7 +220,8 @@ def leaderboard(
     beats = np.zeros((len(order), len(order)), dtype=bool)
     pairs = {}
     for ((place, other_place), pair), p in zip(tested.items(), adjusted, strict=True):
-        judge, other = order[place], order[other_place]
+        judge = order[place]
+        other = order[other_place]
         is_reverse = pair.first != labels[judge]
         pairs[min(judge, other), max(judge, other)] = Pair(
             (levels[judge], levels[other]), pair.result.p, p, is_reverse

@@ -121,11 +121,14 @@ def estimated(
     parts: Mapping[str, Rated], size: int, resamples: int, rng: np.random.Generator
 ) -> Estimated:
     """Draw so many instructions of each task type, and compute what the product would show."""
-    by_part, values_by_part, cells = [], [], []
+    by_part = []
+    values_by_part = []
+    cells = []
     for rated in parts.values():
         drawn = rng.integers(0, len(rated.human), size)
         counts = cluster_counts([str(place) for place in range(size)], resamples, rng)
-        values, resampled = [], []
+        values = []
+        resampled = []
         for human, scores in zip(
             rated.human[drawn].T, rated.scores[drawn].T, strict=True
         ):

@@ -35,7 +35,9 @@ class Readings:
     """Memory at the start and after every so many."""
 
     def __init__(self, every: int) -> None:
-        self.every, self.seen, self.mib = every, 0, [memory()]
+        self.every = every
+        self.seen = 0
+        self.mib = [memory()]
 
     def count(self, *_: object) -> None:
         self.seen += 1

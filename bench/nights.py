@@ -19,7 +19,9 @@ from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.decisions import CUSUM_ALLOWANCE, CUSUM_LIMIT, FIRST_NIGHTS
 from vieval_plugin.stats.non_inferiority import low_with_one_fall
 
-SPREAD, MARGIN, YEAR = 0.305 / np.sqrt(2), 0.05, 365
+SPREAD = 0.305 / np.sqrt(2)
+MARGIN = 0.05
+YEAR = 365
 SIZES = (110, 200, 340)
 
 

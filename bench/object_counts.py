@@ -156,7 +156,8 @@ def main():
                 for count in range(1, 5):
                     said = is_right(objects, label, count)
                     outcomes[said, classes[label] == count] += 1
-            hits, missed = outcomes[True, True], outcomes[False, True]
+            hits = outcomes[True, True]
+            missed = outcomes[False, True]
             said = hits + outcomes[True, False]
             rows.append(
                 [

@@ -23,7 +23,9 @@ from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.decisions import CONTROL_ITEMS
 from vieval_plugin.stats.non_inferiority import control_change, exact_share
 
-PROMPTS, CORRELATION, MARGINS = 200, 0.5, (0.05, 0.1, 0.2, 0.3)
+PROMPTS = 200
+CORRELATION = 0.5
+MARGINS = (0.05, 0.1, 0.2, 0.3)
 Law = Callable[[Floats], Floats]
 
 

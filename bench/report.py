@@ -75,7 +75,8 @@ def exchanged(
     """Verdicts of which a share, larger each time that the logs come again, is another sample's
     of the same image model.
     """
-    rng, after = np.random.default_rng(judge), list(verdicts)
+    rng = np.random.default_rng(judge)
+    after = list(verdicts)
     models = [(sample.id.part, sample.id.image_model) for sample in samples]
     for model in dict.fromkeys(models):
         places = np.array([place for place, of in enumerate(models) if of == model])
@@ -89,10 +90,8 @@ def exchanged(
 
 def tested(results: list[Path], labels: list[str], intervals: bool) -> Cost:
     """The pair tests of O."""
-    benchmark, runs = (
-        benchmark_registry.benchmark("imagenhub"),
-        load_results(results, labels).runs,
-    )
+    benchmark = benchmark_registry.benchmark("imagenhub")
+    runs = load_results(results, labels).runs
     options = StatisticsOptions()
     findings = benchmark.report.findings(
         benchmark.name, tuple(benchmark.parts), runs, options
@@ -130,7 +129,8 @@ def main() -> None:
         folder = Path(temporary)
         files = replays(options.data, folder, max(options.results))
         for number in options.results:
-            results, labels = files[:number], [f"judge {n}" for n in range(number)]
+            results = files[:number]
+            labels = [f"judge {n}" for n in range(number)]
             cost = in_own_process(reported, results, labels, folder / f"report{number}")
             pairs = in_own_process(tested, results, labels, False)
             numbers = (cost.wall, cost.cpu, pairs.cpu)

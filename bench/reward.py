@@ -39,7 +39,11 @@ from vieval_plugin import Judge
 from vieval_plugin.api import conversion
 from vieval_plugin.run.prepare import prepare
 
-LATENCY, CAPACITY, SINGLE, BATCH, WARM = 0.02, 32, 100, 200, 10
+LATENCY = 0.02
+CAPACITY = 32
+SINGLE = 100
+BATCH = 200
+WARM = 10
 CONCURRENT = (8, CAPACITY)
 PROMPT = "a hillside at dusk"
 
@@ -102,11 +106,9 @@ def main() -> None:
     ):
         folder = Path(name)
         files = photographs(folder, WARM + SINGLE + BATCH * given_options.rounds, 1024)
-        warm, single, rest = (
-            files[:WARM],
-            files[WARM : WARM + SINGLE],
-            files[WARM + SINGLE :],
-        )
+        warm = files[:WARM]
+        single = files[WARM : WARM + SINGLE]
+        rest = files[WARM + SINGLE :]
         pictures = [
             PIL.Image.open(file).convert("RGB").resize((512, 512))
             for file in warm + single

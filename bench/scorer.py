@@ -89,7 +89,8 @@ def scored(
     scorers: Scorers, samples: Sequence[Sample], store: Path
 ) -> tuple[list[float], Progress]:
     """The same values as a run has them."""
-    options, progress = common.options(store), Progress()
+    options = common.options(store)
+    progress = Progress()
     prepared = prepare(JUDGE, None, options)
     with opened_store(options) as kept:
         jobs = [Job(sample, prepared) for sample in samples]
@@ -130,7 +131,9 @@ def main() -> None:
             "scorer": [],
             "scorer, from the store": [],
         }
-        wanted, found, again = [], [], []
+        wanted = []
+        found = []
+        again = []
         for number in range(given.rounds):
             store = folder / f"{number}.sqlite"
             begun = time.perf_counter()

@@ -29,7 +29,11 @@ from typing import TypeAlias
 
 from common import fake_server, local_address, photographs, table
 
-LATENCY, CAPACITY, BATCH, CLIENTS, MANY = 0.2, 32, 16, 8, 64
+LATENCY = 0.2
+CAPACITY = 32
+BATCH = 16
+CLIENTS = 8
+MANY = 64
 PROMPT = "a hillside at dusk"
 Samples: TypeAlias = list[tuple[str, str]]
 """Prompts, and images in base64."""
@@ -139,10 +143,12 @@ def throughput(
     requests = [
         body(batch(images, first + number, BATCH)) for number in range(samples // BATCH)
     ]
-    begun, cpu = time.perf_counter(), cpu_seconds(process)
+    begun = time.perf_counter()
+    cpu = cpu_seconds(process)
     with ThreadPoolExecutor(CLIENTS) as pool:
         list(pool.map(lambda document: post(url + path, document), requests))
-    taken, sent = time.perf_counter() - begun, BATCH * len(requests)
+    taken = time.perf_counter() - begun
+    sent = BATCH * len(requests)
     ideal = sent * LATENCY / CAPACITY
     used = 1000 * (cpu_seconds(process) - cpu) / sent
     return [
@@ -197,7 +203,8 @@ def measure(
         f"\n{MANY} clients at once, 8 samples each: slowest over median "
         f"{max(seconds) / median(seconds):.2f}"
     )
-    before, levels = resident(process), []
+    before = resident(process)
+    levels = []
     for _ in range(4):
         throughput(server, process, "/compute", compute, images[:1], watched // 4)
         levels.append(f"{resident(process):.0f}")

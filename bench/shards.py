@@ -47,7 +47,9 @@ from vieval_plugin.run.shards.passes import passes_over
 from vieval_plugin.run.shards.plan import new_plan
 from vieval_plugin.run.shards.schema import VerdictSchema
 
-MEDIAN, CONCURRENT, ROWS_A_FILE = 0.2, 32, 2_500
+MEDIAN = 0.2
+CONCURRENT = 32
+ROWS_A_FILE = 2_500
 SPREAD = (
     math.log(10) / 2.3263
 )  # the 99th percentile of a lognormal distribution is ten times its median
@@ -134,13 +136,12 @@ def beside_the_bare_client(rows: int, rounds: int) -> None:
                             judge.program(sample) for sample in samples(files)
                         )
                     )
-                    begun, cpu = time.perf_counter(), time.process_time()
+                    begun = time.perf_counter()
+                    cpu = time.process_time()
                     asyncio.run(bare_loop(url, requests, CONCURRENT))
-                    bare, bare_cpu, calls = (
-                        time.perf_counter() - begun,
-                        time.process_time() - cpu,
-                        len(requests),
-                    )
+                    bare = time.perf_counter() - begun
+                    bare_cpu = time.process_time() - cpu
+                    calls = len(requests)
                     assert served(url)["requests"] == calls
                 with fake_server(
                     latency=MEDIAN, spread=spread, capacity=CONCURRENT
@@ -219,7 +220,8 @@ def write_tiny(data: Path, rows: int) -> None:
 def bookkeeping(rows: int) -> None:
     """Print what the rows of a pixel metric cost, and what going on from a finished plan costs."""
     with tempfile.TemporaryDirectory() as name:
-        data, out = Path(name, "data"), str(Path(name, "out"))
+        data = Path(name, "data")
+        out = str(Path(name, "out"))
         data.mkdir()
         in_own_process(
             write_tiny, data, rows
@@ -267,7 +269,8 @@ def manifest(shards: int) -> None:
         InputFile(f"part-{number:06}.parquet", 10**8, "0" * 32, (51_200,))
         for number in range(shards // 100)
     )
-    provenance, schema = Provenance("sharpness", (), ("PQ",)), VerdictSchema(("PQ",))
+    provenance = Provenance("sharpness", (), ("PQ",))
+    schema = VerdictSchema(("PQ",))
     plan = new_plan(
         Path("/data"), files, 512, {"output": "image"}, None, provenance, schema
     )
@@ -277,7 +280,8 @@ def manifest(shards: int) -> None:
         folder = open_folder(name)
 
         def timed(what: str, function: Callable[[], object]) -> None:
-            wall, cpu = time.perf_counter(), time.process_time()
+            wall = time.perf_counter()
+            cpu = time.process_time()
             function()
             cost = (
                 f"{time.perf_counter() - wall:.1f}",

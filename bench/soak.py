@@ -36,7 +36,8 @@ from pyarrow import parquet
 from serve import resident
 from shards import write_tiny
 
-CLIENTS, KILL_EVERY = 4, 600.0
+CLIENTS = 4
+KILL_EVERY = 600.0
 ROWS_A_SHARD = 256
 
 
@@ -76,7 +77,9 @@ class Clients:
     """
 
     def __init__(self, url: str, images: list[bytes], seed: int) -> None:
-        self.url, self.images, self.stop = url, images, threading.Event()
+        self.url = url
+        self.images = images
+        self.stop = threading.Event()
         self.results: Counter[str] = Counter()
         self._threads = [
             threading.Thread(target=self._ask, args=(seed + n,), daemon=True)
@@ -158,7 +161,9 @@ def soak(folder: Path, minutes: float, rows: int, seed: int) -> None:
                 target=lambda: log.writelines(server.stderr or ()), daemon=True
             ).start()
             worker = subprocess.Popen(score, stdout=progress, stderr=progress)
-            clients, begun, kills = Clients(address, images, seed), time.monotonic(), 0
+            clients = Clients(address, images, seed)
+            begun = time.monotonic()
+            kills = 0
             try:
                 for step in range(1, 13):
                     while time.monotonic() < begun + step * minutes * 5:

@@ -49,7 +49,8 @@ def main() -> None:
     )
     options = parser.parse_args()
     pythons = [sys.executable, *([options.beside] if options.beside else [])]
-    rows, seconds_of = [], {}
+    rows = []
+    seconds_of = {}
     for name, arguments in COMMANDS.items():
         measured = [
             [spent(python, arguments) for python in pythons]

@@ -50,7 +50,8 @@ def timed(call: Callable[[str], object], keys: Iterable[str]) -> Timed:
     for key in keys:
         call(key)
         now = time.perf_counter()
-        longest, before = max(longest, now - before), now
+        longest = max(longest, now - before)
+        before = now
     return Timed(begun, before, longest)
 
 
@@ -106,7 +107,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--replies", type=int, default=20_000, help="of each process")
     given = parser.parse_args()
-    here, count = conditions(), given.replies
+    here = conditions()
+    count = given.replies
     rows = []
     with (
         tempfile.TemporaryDirectory() as name,

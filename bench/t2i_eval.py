@@ -24,7 +24,8 @@ from common import SERVER, conditions, copies, costs, options, samples, table
 from vieval_plugin import Backbone, Progress, evaluate_async
 from vieval_plugin.judges.protocol import Status
 
-CALLS, DEPTH = 33, 8
+CALLS = 33
+DEPTH = 8
 _ATTRIBUTES = (("existence", "quantity"), ("existence", "quantity"), ("existence",))
 STRUCTURE = {
     "entities": [

@@ -26,7 +26,8 @@ from scipy.stats import spearmanr
 
 from vieval_plugin import Judge
 
-SIDE, WORST = 640, 12
+SIDE = 640
+WORST = 12
 # of symbols, or so thin that people cannot read them either
 NO_LETTERS = ("D050000L", "Dingbats", "Symbol", "Emoji", "Math", "Hairline")
 ENGLISH = (
@@ -128,9 +129,11 @@ def poster(
             .convert("RGB")
             .resize((SIDE, SIDE))
         )
-        ink, outline = "white", "black"
+        ink = "white"
+        outline = "black"
     else:
-        name, hue = "drawn", rng.randrange(256)
+        name = "drawn"
+        hue = rng.randrange(256)
         picture = Image.new(
             "HSV", (SIDE, SIDE), (hue, 140, rng.choice((70, 230)))
         ).convert("RGB")
@@ -164,7 +167,8 @@ def poster(
                 stroke_width=2 if outline else 0,
                 stroke_fill=outline,
             )
-    noise, perspective = rng.choice((0, 0, 12)), rng.choice((False, False, True))
+    noise = rng.choice((0, 0, 12))
+    perspective = rng.choice((False, False, True))
     if perspective:
         shift = [rng.uniform(-0.06, 0.06) * SIDE for _ in range(8)]
         corners = [
@@ -188,7 +192,8 @@ def poster(
 
 
 def make(folder: Path, count: int, seed: int) -> list[dict]:
-    rng, rows = random.Random(seed), []
+    rng = random.Random(seed)
+    rows = []
     by_language = {"en": fonts("en"), "zh": fonts("zh-cn")}
     by_language["en"] = [file for file in by_language["en"] if "CJK" not in file]
     errors = [(kind, strength) for kind in KINDS for strength in STRENGTHS]
@@ -239,7 +244,8 @@ def main() -> None:
         f"{len(rows)} posters, {len({row['font'] for row in rows})} fonts, seed {options.seed}"
     )
     judge = Judge("text_rendering", options={"store": {"use": False}})
-    began, cpu = time.monotonic(), time.process_time()
+    began = time.monotonic()
+    cpu = time.process_time()
     verdicts = judge(
         {
             "kind": "tig",
@@ -248,7 +254,8 @@ def main() -> None:
         }
         for row in rows
     )
-    took, cpu = time.monotonic() - began, time.process_time() - cpu
+    took = time.monotonic() - began
+    cpu = time.process_time() - cpu
     for row, verdict in zip(rows, verdicts, strict=True):
         row |= {
             "scores": dict(verdict.scores),
@@ -274,14 +281,17 @@ def show_worst(folder: Path, rows: list[dict]) -> None:
     worst = sorted(
         rows, key=lambda row: -abs(row["scores"].get("SC", 0) - row["similarity"])
     )[:WORST]
-    side, line = 400, 22
+    side = 400
+    line = 22
     sheet = Image.new(
         "RGB", (4 * side, -(-len(worst) // 4) * (side + 4 * line)), "white"
     )
-    pen, [cjk] = ImageDraw.Draw(sheet), fonts("zh-cn")[:1] or [fonts("en")[0]]
+    pen = ImageDraw.Draw(sheet)
+    [cjk] = fonts("zh-cn")[:1] or [fonts("en")[0]]
     font = ImageFont.truetype(cjk, 15)
     for number, row in enumerate(worst):
-        x, y = number % 4 * side, number // 4 * (side + 4 * line)
+        x = number % 4 * side
+        y = number // 4 * (side + 4 * line)
         sheet.paste(
             Image.open(folder / row["file"]).resize((side - 8, side - 8)), (x, y)
         )
@@ -307,10 +317,8 @@ def report(rows: list[dict]) -> None:
                      "noise" if row["noise"] else "no noise", "perspective" if row["perspective"] else "flat"):  # fmt: skip
             groups[name].append(row)
     for name, members in groups.items():
-        known, scores = (
-            [row["similarity"] for row in members],
-            [row["scores"].get("SC", 0) for row in members],
-        )
+        known = [row["similarity"] for row in members]
+        scores = [row["scores"].get("SC", 0) for row in members]
         right = [
             row["scores"].get("words", 0) == 1
             for row in members

@@ -17,7 +17,9 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
-PART, SIZE, LEAST = "ImagenHub_Text-Guided_IE", 8, 30
+PART = "ImagenHub_Text-Guided_IE"
+SIZE = 8
+LEAST = 30
 
 
 def scores_of(folder: Path) -> dict[str, float]:

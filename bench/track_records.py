@@ -41,7 +41,8 @@ from vieval_plugin.stats.options import StatisticsOptions
 BENCHMARK = "imagenhub"
 LEVEL = 0.05
 DRAWS = 10_000
-LIKINGS, ERROR = (0.25, 0.35, 0.5), 0.12
+LIKINGS = (0.25, 0.35, 0.5)
+ERROR = 0.12
 
 
 def people_differences(
@@ -156,7 +157,8 @@ def planted_pairs(
 
 def coverage(trials: int) -> None:
     """Print how often the interval holds the share of planted generators."""
-    sizes, rows = [len(task.image_models) for task in TASKS.values()], []
+    sizes = [len(task.image_models) for task in TASKS.values()]
+    rows = []
     for liking in LIKINGS:
         rng = np.random.default_rng(0)
         many = planted_pairs((2,) * 200_000, liking, rng)

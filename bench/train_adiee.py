@@ -20,7 +20,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 BIN = Path(sys.executable).parent
-SEQUENCES, BATCH, SEED = 2500, 32, 1
+SEQUENCES = 2500
+BATCH = 32
+SEED = 1
 
 
 def main(folder: Path, steps: int = 1500) -> None:
@@ -29,7 +31,9 @@ def main(folder: Path, steps: int = 1500) -> None:
     from vieval_plugin.prompts import packs
 
     folder = folder.absolute()
-    turns, data, base = folder / "turns", folder / "data", folder / "base"
+    turns = folder / "turns"
+    data = folder / "data"
+    base = folder / "base"
     if not (data / "manifest.json").exists():
         run(
             "vieval",

@@ -21,13 +21,16 @@ from vieval_plugin.results import replay
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions
 
-BENCHMARK, JUDGE = "genai_bench_tiger", "pairwise"
+BENCHMARK = "genai_bench_tiger"
+JUDGE = "pairwise"
 
 
 def replays(data: Path, folder: Path) -> tuple[list[Path], int]:
     """A samples file of each judge's replay of a part, and how many pairs there are."""
-    benchmark, logs = benchmark_registry.benchmark(BENCHMARK), data / BENCHMARK
-    written, pairs = [], 0
+    benchmark = benchmark_registry.benchmark(BENCHMARK)
+    logs = data / BENCHMARK
+    written = []
+    pairs = 0
     for log_folder, part in benchmark.folders.items():
         contests = benchmark.load(data, part)
         pairs += len(contests)

@@ -73,7 +73,8 @@ def measure(
     progress = Progress()
     backbone = Backbone(model=model, base_url=url, num_concurrent=concurrent)
     options = Config(store=StoreOptions(use=False))
-    before, started = cached_tokens(url), time.perf_counter()
+    before = cached_tokens(url)
+    started = time.perf_counter()
     verdicts = asyncio.run(
         evaluate_async(
             samples,
@@ -83,8 +84,10 @@ def measure(
             progress=progress,
         )
     )
-    seconds, after = time.perf_counter() - started, cached_tokens(url)
-    looked, hit = after[0] - before[0], after[1] - before[1]
+    seconds = time.perf_counter() - started
+    after = cached_tokens(url)
+    looked = after[0] - before[0]
+    hit = after[1] - before[1]
     scored = sum(bool(v.scores) for v in verdicts)
     rate = f"{hit / looked:.0%}" if looked else "-"
     return [

@@ -16,7 +16,8 @@ from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_mean
 from vieval_plugin.meta_evaluation.comparison import compare_systems
 from vieval_plugin.stats.options import StatisticsOptions
 
-GAP, SPREAD = 0.05, 0.3
+GAP = 0.05
+SPREAD = 0.3
 
 
 def true_means(shape: str, best: int, steps: int) -> np.ndarray:
