@@ -122,11 +122,10 @@ def in_waves(host: str, url: str, files: Sequence[Path], concurrent: int) -> Cos
 
     jobs = [Job(sample, PREPARED) for sample in samples(files)]
     requests = [JudgeRequest(job.judged, SPEC.name, SPEC.plain) for job in jobs]
-    repeats = [job.repeat for job in jobs]
     progress = Progress()
     with costs() as cost:
-        backend = _HostBackend(model, requests, repeats, None, progress.usage)
-        judge_in_batches(jobs, backend.answer, progress)
+        answer = _HostBackend(model, requests)(jobs, None, progress.usage)
+        judge_in_batches(jobs, answer, progress)
     require_ok(progress, len(jobs))
     return cost
 
