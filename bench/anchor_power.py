@@ -32,16 +32,16 @@ def power(noise: float, items: int, runs: int, seed: int) -> tuple[float, float]
     rng = np.random.default_rng(seed)
     detected = 0
     claimed = 0.0
-    no_repeat = (1 - noise) ** 2 + noise**2 / 2
+    equal_chance = (1 - noise) ** 2 + noise**2 / 2
     for run in range(runs):
         points = answers(rng, noise, items, REPEATS + 1)
         smallest = _tests(points, run)[0].smallest
-        share = smallest / no_repeat  # the others differ from the repeats as it is
+        share = smallest / equal_chance  # the others differ from the repeats as it is
         is_changed = rng.random(items) < share
         signs = rng.choice([-1, 1], size=is_changed.sum())
         points[is_changed, -1] += 3 * signs
-        after = _tests(points, run)[0]
-        detected += after.adjusted <= DRIFT_LEVEL
+        check = _tests(points, run)[0]
+        detected += check.adjusted <= DRIFT_LEVEL
         claimed += smallest
     return detected / runs, claimed / runs
 

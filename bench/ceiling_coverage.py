@@ -100,11 +100,11 @@ def redrawn(
     parts: Mapping[str, Instructions], size: int, rng: np.random.Generator
 ) -> dict[str, Instructions]:
     """So many instructions of each task type, drawn with replacement."""
-    drawn = {}
+    sampled = {}
     for part, instructions in parts.items():
-        places = rng.integers(0, len(instructions), size)
-        drawn[part] = [instructions[place] for place in places]
-    return drawn
+        indexes = rng.integers(0, len(instructions), size)
+        sampled[part] = [instructions[place] for place in indexes]
+    return sampled
 
 
 def main() -> None:
@@ -124,24 +124,24 @@ def main() -> None:
     print(f"{conditions()}; {options.draws} draws, seed {options.seed}")
     parts = population(options.data, options.logs, options.aspect)
     statistics = StatisticsOptions(draws=options.resamples, seed=options.seed)
-    whole = numbers(parts, options.aspect, replace(statistics, draws=1))
-    truth = [estimate.value for estimate in whole]
+    population_numbers = numbers(parts, options.aspect, replace(statistics, draws=1))
+    truth = [estimate.value for estimate in population_numbers]
     rows = []
     for size in options.sizes:
         rng = np.random.default_rng([options.seed, size])
         draws = tqdm(range(options.draws), desc=f"{size} instructions", disable=None)
         samples = []
         for _ in draws:
-            drawn = redrawn(parts, size, rng)
-            samples.append(numbers(drawn, options.aspect, statistics))
+            resampled = redrawn(parts, size, rng)
+            samples.append(numbers(resampled, options.aspect, statistics))
         by_number = zip(*samples, strict=True)
         for name, true, estimates in zip(NUMBERS, truth, by_number, strict=True):
             rows.append([size, name, *row(true, estimates)])
-    in_population = [
+    truth_texts = [
         f"{name}: {true:.3f} in the population"
         for name, true in zip(NUMBERS, truth, strict=True)
     ]
-    print(", ".join(in_population))
+    print(", ".join(truth_texts))
     columns = {
         "instructions": "",
         "number": "",
@@ -159,22 +159,22 @@ def row(true: float, estimates: Sequence[Estimate]) -> list[float]:
     """
     values = []
     biases_of_resamples = []
-    held = []
-    corrected_held = []
+    percentile_hits = []
+    corrected_hits = []
     for estimate in estimates:
         value = estimate.value
         resamples = estimate.resamples
         values.append(value)
         biases_of_resamples.append(np.nanmean(resamples) - value)
         low, high = interval(resamples)
-        held.append(low <= true <= high)
+        percentile_hits.append(low <= true <= high)
         low, high = bias_corrected_interval(resamples, value)
-        corrected_held.append(low <= true <= high)
+        corrected_hits.append(low <= true <= high)
     return [
         np.mean(values) - true,
         np.mean(biases_of_resamples),
-        100 * np.mean(held),
-        100 * np.mean(corrected_held),
+        100 * np.mean(percentile_hits),
+        100 * np.mean(corrected_hits),
     ]
 
 

@@ -113,14 +113,14 @@ def main() -> None:
     spoilt = collapses(pictures, rng)
     rows = []
     for name in NAMES:
-        before = scores(name, pictures, references)
+        intact = scores(name, pictures, references)
         cells = []
         for collapsed in spoilt.values():
             after = scores(name, collapsed, references)
             if np.isnan(after).any():
                 cells.append("no score")
                 continue
-            change = control_change(before, after)
+            change = control_change(intact, after)
             cell = f"{change.value:+.2f} [{change.low:+.2f}, {change.high:+.2f}]"
             if change.high < -MARGIN:
                 cell += " seen"

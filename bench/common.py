@@ -308,8 +308,8 @@ def first_requests(
 
 def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
     """What a request says for an answer by a schema."""
-    named = {"name": "answer", "strict": True, "schema": schema}
-    return {"type": "json_schema", "json_schema": named}
+    json_schema = {"name": "answer", "strict": True, "schema": schema}
+    return {"type": "json_schema", "json_schema": json_schema}
 
 
 async def bare_loop(

@@ -138,9 +138,9 @@ def require_same(ratings: Floats, scores: Floats, means: Powered) -> None:
     all_ratings = np.append(ratings, unrated)
     expected = prediction_powered_mean(all_ratings, scores)
     ends = (expected.mean.low, expected.mean.high, *bounded_interval(expected, rated))
-    normal = normal_intervals(means)[:, 0]
-    shown = shown_intervals(means, rated)[:, 0]
-    np.testing.assert_allclose((*normal, *shown), ends, atol=1e-9)
+    normal_ends = normal_intervals(means)[:, 0]
+    shown_ends = shown_intervals(means, rated)[:, 0]
+    np.testing.assert_allclose((*normal_ends, *shown_ends), ends, atol=1e-9)
 
 
 def law_of(part: str) -> str:

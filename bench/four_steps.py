@@ -151,8 +151,8 @@ def agentic(host: str, url: str, files: Sequence[Path], concurrent: int) -> Cost
     requests = []
     for number in range(len(files)):
         arguments = (first, generation, visual, text, number, "four", "test")
-        about = {"task": "four", "doc_id": number, "repeats": 1}
-        requests.append(Instance("generate_until_agentic", arguments, 0, about))
+        metadata = {"task": "four", "doc_id": number, "repeats": 1}
+        requests.append(Instance("generate_until_agentic", arguments, 0, metadata))
     with costs() as cost:
         answers = _run_generate_until_agentic(model, requests)
     assert all("score" in answer for answer in answers), answers
@@ -192,21 +192,21 @@ def main() -> None:
         for host in HOSTS:
             way = partial(agentic, host)
             ways.append((f"`generate_until_agentic` over `{host}`", way, fewer))
-        for who, way, some in ways:
-            cost = in_own_process(way, url, some, given.capacity)
+        for who, way, pictures in ways:
+            cost = in_own_process(way, url, pictures, given.capacity)
             counted = served(url)
             assert set(counted["statuses"]) == {"200"}, counted
-            needed = len(some) * len(QUESTIONS)
+            needed = len(pictures) * len(QUESTIONS)
             ideal = needed * given.latency / given.capacity
             row = [
                 who,
-                len(some),
+                len(pictures),
                 needed,
                 counted["requests"],
                 cost.wall,
                 cost.wall / ideal,
                 cost.cpu / needed * 1000,
-                cost.wall * len(files) / len(some),
+                cost.wall * len(files) / len(pictures),
             ]
             rows.append(row)
     print(

@@ -39,9 +39,9 @@ SHAPES: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 def passes(mean: Floats, error: Floats, n: int, margin: float) -> tuple[Floats, Floats]:
     """Whether each trial passes by the gate, and by Student's t alone."""
     quantile = stats.t.ppf(1 - ONE_SIDED_LEVEL, n - 1)
-    by_gate = low_with_one_fall(mean, error, n) > -margin
-    by_t = mean - quantile * error > -margin
-    return np.asarray(by_gate, dtype=float), np.asarray(by_t, dtype=float)
+    gate_passes = low_with_one_fall(mean, error, n) > -margin
+    t_passes = mean - quantile * error > -margin
+    return np.asarray(gate_passes, dtype=float), np.asarray(t_passes, dtype=float)
 
 
 def of_values(

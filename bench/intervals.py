@@ -192,14 +192,14 @@ def corrected(law: str, rated: int, rng: np.random.Generator) -> dict[str, Estim
     for y, f in zip(ratings, scores, strict=True):
         means.append(partial(prediction_powered_mean, y, f, prompts, 0.95, None))
     first, second = means
-    alone, _ = prediction_powered_difference(first(0.0), second(0.0))
+    by_ratings, _ = prediction_powered_difference(first(0.0), second(0.0))
     by_two, _ = prediction_powered_difference(first(None), second(None))
     weight = common_weight(first, second)
     by_one, _ = prediction_powered_difference(
         first(weight), second(weight), fitted=weight > 0
     )
     return {
-        "ratings": alone,
+        "ratings": by_ratings,
         "two weights": by_two,
         "one weight": by_one,
     }

@@ -27,9 +27,9 @@ def differences(task: RecordedTask) -> list[Floats]:
     ratings[task.generators, task.prompts] = task.ratings
     pairs = []
     for first, second in combinations(ratings, 2):
-        on_prompts = first - second
-        is_common = ~np.isnan(on_prompts)
-        pairs.append(on_prompts[is_common])
+        difference = first - second
+        is_common = ~np.isnan(difference)
+        pairs.append(difference[is_common])
     return pairs
 
 

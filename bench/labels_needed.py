@@ -296,7 +296,7 @@ def errors(
     return np.mean(by_task, axis=0)
 
 
-def with_range(values: Floats) -> str:
+def mean_with_range(values: Floats) -> str:
     """The mean of runs, and the range of 95% of them."""
     low = np.quantile(values, 0.025)
     high = np.quantile(values, 0.975)
@@ -314,7 +314,7 @@ def print_errors(tasks: Sequence[RecordedTask], options: argparse.Namespace) -> 
         by_case = np.moveaxis(runs, 0, -1)
         for where, of_case in zip(("prompts", "generators"), by_case, strict=True):
             for what, values in zip(("absolute", "squared"), of_case, strict=True):
-                cells = map(with_range, values)
+                cells = map(mean_with_range, values)
                 rows.append([str(number), where, what, *cells])
     print(
         "Mean error over tasks on prompts, or generators and prompts, without labels "
@@ -392,10 +392,10 @@ def right_pairs(
     labels_alone = []
     for maker in np.unique(task.generators):
         is_own = task.generators == maker
-        own_ratings = task.ratings[is_rated & is_own]
+        maker_ratings = task.ratings[is_rated & is_own]
         people.append(task.ratings[is_own].mean())
         judge.append(task.scores[is_own].mean())
-        labels_alone.append(own_ratings.mean() if len(own_ratings) else np.nan)
+        labels_alone.append(maker_ratings.mean() if len(maker_ratings) else np.nan)
     labels = OrderLabels(
         task.scores[is_rated],
         task.ratings[is_rated],

@@ -111,10 +111,12 @@ def images(rng: np.random.Generator, instructions: int, image_models: int) -> Im
 def scores(rng: np.random.Generator, judged: Images, weight: float) -> Floats:
     """Draw a judge's scores of images."""
     shape = judged.quality.shape
-    own_share = 1 - SHARED_ERROR - INSTRUCTION_ERROR
-    by_instruction = np.sqrt(INSTRUCTION_ERROR) * rng.normal(size=(shape[0], 1))
-    own = np.sqrt(own_share) * rng.normal(size=shape)
-    error = np.sqrt(SHARED_ERROR) * judged.shared_error + by_instruction + own
+    single_share = 1 - SHARED_ERROR - INSTRUCTION_ERROR
+    instruction_error = np.sqrt(INSTRUCTION_ERROR) * rng.normal(size=(shape[0], 1))
+    single_error = np.sqrt(single_share) * rng.normal(size=shape)
+    error = (
+        np.sqrt(SHARED_ERROR) * judged.shared_error + instruction_error + single_error
+    )
     score = weight * judged.quality + np.sqrt(1 - weight**2) * error
     return np.clip(np.round(5 + 2 * score), 0, 10) / 10
 
@@ -137,7 +139,7 @@ def incomplete_judge(levels: Sequence[float]) -> int:
     return len(levels) // 2
 
 
-def without_fifth(values: Floats, difficulty: Floats) -> Floats:
+def drop_hardest(values: Floats, difficulty: Floats) -> Floats:
     """Scores of which those of the most difficult images are missing."""
     threshold = np.quantile(difficulty, 1 - MISSING_SHARE)
     return np.where(difficulty > threshold, np.nan, values)
@@ -158,8 +160,8 @@ def rated_samples(
             by_judge[str(number)] = scores(rng, judged, weight_of(level))
         complete = by_judge[str(incomplete_judge(levels))]
         chances = rng.random(complete.shape)
-        by_judge[AT_RANDOM] = without_fifth(complete, chances)
-        by_judge[HARDEST] = without_fifth(complete, np.abs(judged.shared_error))
+        by_judge[AT_RANDOM] = drop_hardest(complete, chances)
+        by_judge[HARDEST] = drop_hardest(complete, np.abs(judged.shared_error))
         uids = map(str, range(info.instructions))
         cells = list(product(uids, info.image_models))
         for judge, of_judge in by_judge.items():
@@ -210,8 +212,8 @@ def leaderboard(
         judge, other = (order[place] for place in places)
         is_reverse = pair.first != labels[judge]
         key = (min(judge, other), max(judge, other))
-        of_both = (levels[judge], levels[other])
-        pairs[key] = Pair(of_both, pair.result.p, p, is_reverse)
+        pair_levels = (levels[judge], levels[other])
+        pairs[key] = Pair(pair_levels, pair.result.p, p, is_reverse)
         if p <= SIGNIFICANCE_LEVEL:
             better, worse = reversed(places) if is_reverse else places
             beats[better, worse] = True
@@ -292,8 +294,8 @@ def print_pairs(runs: Sequence[Mapping[str, Leaderboard]]) -> None:
         "most": "",
     }
     table(columns, rows)
-    with_equal = sum(any(map(is_false_detection, pairs_of(board))) for board in boards)
-    print(f"any equal pair by adjusted p: {with_equal} runs")
+    false_runs = sum(any(map(is_false_detection, pairs_of(board))) for board in boards)
+    print(f"any equal pair by adjusted p: {false_runs} runs")
     against = 0
     for run in runs:
         for board in run.values():
@@ -368,9 +370,9 @@ def main() -> None:
     with ProcessPoolExecutor(options.jobs, mp_context=context) as pool:
         simulated = pool.map(timed_leaderboards, seeds)
         bar = tqdm(simulated, total=len(seeds), unit="run", disable=None)
-        for run, of_run in bar:
+        for run, run_seconds in bar:
             runs.append(run)
-            seconds.append(of_run)
+            seconds.append(run_seconds)
     print(f"{np.mean(seconds):.1f} CPU s a run")
     report(runs, LEVELS)
 

@@ -74,10 +74,10 @@ def populations(data: Path, logs: str, aspect: str) -> dict[str, dict[str, Rated
         part = sample.id.part
         uid = sample.id.uid
         model = sample.id.image_model
-        of_part = ratings.setdefault(part, defaultdict(dict))
-        of_part[uid][model] = sample.ratings[aspect]
-        of_part = scores.setdefault(part, defaultdict(dict))
-        of_part[uid][model] = verdict.scores.get(aspect, math.nan)
+        by_uid = ratings.setdefault(part, defaultdict(dict))
+        by_uid[uid][model] = sample.ratings[aspect]
+        by_uid = scores.setdefault(part, defaultdict(dict))
+        by_uid[uid][model] = verdict.scores.get(aspect, math.nan)
     annotator = {}
     judge = {}
     for part in ratings:
@@ -165,7 +165,7 @@ def row(
     is_nearly_one = np.abs(values[is_defined]) >= NEARLY_ONE
     is_covered = (lows <= of_cells) & (of_cells <= highs)
     averages = np.array([draw.average for draw in draws])
-    held = [draw.low <= average <= draw.high for draw in draws]
+    average_hits = [draw.low <= average <= draw.high for draw in draws]
     return [
         size,
         100 * (1 - is_defined.mean()),
@@ -173,7 +173,7 @@ def row(
         averages.mean() - average,
         averages.std(),
         100 * is_covered[is_defined].mean(),
-        100 * np.mean(held),
+        100 * np.mean(average_hits),
     ]
 
 

@@ -88,7 +88,7 @@ def main() -> None:
         files = list(map(str, pictures))  # a Path remembers ever more
         run = (url, files, given.every, given.concurrent)
         bare_mib = in_own_process(bare, *run)
-        alone_mib = in_own_process(vieval, *run, None)
+        storeless_mib = in_own_process(vieval, *run, None)
         store_mib = in_own_process(vieval, *run, folder / "store.sqlite")
         assert set(served(url)["statuses"]) == {"200"}
     print(
@@ -96,7 +96,7 @@ def main() -> None:
         "memory.\n"
     )
     rows = []
-    readings = zip(bare_mib, alone_mib, store_mib, strict=True)
+    readings = zip(bare_mib, storeless_mib, store_mib, strict=True)
     for place, mib in enumerate(readings):
         rows.append([place * given.every, *mib])
     columns = {

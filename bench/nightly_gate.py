@@ -91,9 +91,9 @@ def move_to(pair: Pair, difference: float) -> float:
     new, last = map(scores_of, pair)
 
     def off(move: float) -> float:
-        by_new = np.nanmean(np.clip(new + move, 0, 1) - last)
-        by_shared = np.nanmean(np.clip(last + move, 0, 1) - last)
-        return float(by_new * (1 - SHARED) + by_shared * SHARED - difference)
+        new_lead = np.nanmean(np.clip(new + move, 0, 1) - last)
+        shared_lead = np.nanmean(np.clip(last + move, 0, 1) - last)
+        return float(new_lead * (1 - SHARED) + shared_lead * SHARED - difference)
 
     if off(-1) < 0 < off(1):
         return float(brentq(off, -1, 1))

@@ -49,9 +49,9 @@ def gated_nights(
 def correlated(nights: int, correlation: float, rng: np.random.Generator) -> Floats:
     """Nights of standard deviation 1, each of which depends on the one before."""
     values = rng.normal(size=nights)
-    own = np.sqrt(1 - correlation**2)
+    noise_weight = np.sqrt(1 - correlation**2)
     for night in range(1, nights):
-        values[night] = correlation * values[night - 1] + own * values[night]
+        values[night] = correlation * values[night - 1] + noise_weight * values[night]
     return values
 
 

@@ -36,8 +36,8 @@ def samples(kind: str, files: Sequence[Path]) -> Iterator[Sample]:
         text = "instruction"
     count = len(roles)
     for number in range(len(files) // count):
-        of_sample = files[number * count : (number + 1) * count]
-        images = dict(zip(roles, map(Image, of_sample), strict=True))
+        sample_files = files[number * count : (number + 1) * count]
+        images = dict(zip(roles, map(Image, sample_files), strict=True))
         identity = SampleId("own", kind, "", str(number))
         yield Sample(identity, images, {text: f"a hill, number {number}"}, kind=kind)
 

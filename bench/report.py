@@ -99,11 +99,13 @@ def exchanged(
     places_by_model = defaultdict(list)
     for place, sample in enumerate(samples):
         places_by_model[sample.id.part, sample.id.image_model].append(place)
-    for of_model in places_by_model.values():
-        places = np.array(of_model)
+    for model_places in places_by_model.values():
+        places = np.array(model_places)
         places = places[rng.random(len(places)) < share]
-        others = rng.permutation(places)
-        for place, other in zip(places.tolist(), others.tolist(), strict=True):
+        exchanged_places = rng.permutation(places)
+        for place, other in zip(
+            places.tolist(), exchanged_places.tolist(), strict=True
+        ):
             after[place] = verdicts[other]
     return after
 

@@ -47,7 +47,7 @@ BATCH = 200
 WARM = 10
 CONCURRENT = (8, CAPACITY)
 PROMPT = "a hillside at dusk"
-WITHOUT_STORE = {"store": {"use": False}}
+STORE_OFF = {"store": {"use": False}}
 Options = dict[str, Any]
 
 
@@ -89,9 +89,9 @@ def score(judge: Judge, image: Any) -> None:
 
 def single_row(who: str, times: Sequence[float]) -> list[str]:
     """A row of the table of single images."""
-    after_warming = times[WARM:]
-    high = sorted(after_warming)[int(0.9 * SINGLE)]
-    return [who, f"{median(after_warming):.1f}", f"{high:.1f}"]
+    measured = times[WARM:]
+    high = sorted(measured)[int(0.9 * SINGLE)]
+    return [who, f"{median(measured):.1f}", f"{high:.1f}"]
 
 
 def single_rows(url: str, files: Sequence[Path], kept: Options) -> list[list[str]]:
@@ -112,9 +112,7 @@ def single_rows(url: str, files: Sequence[Path], kept: Options) -> list[list[str
         times["the same from the store"] = timed(ask, files)
         times["open judge, PIL image 512 x 512 (PNG)"] = timed(ask, pictures)
     times["of which writing PNG"] = timed(conversion.image, pictures)
-    with Judge(
-        "viescore", options=WITHOUT_STORE, image_format="jpeg", **server
-    ) as judge:
+    with Judge("viescore", options=STORE_OFF, image_format="jpeg", **server) as judge:
         times["open judge, PIL image 512 x 512 (JPEG)"] = timed(
             partial(score, judge), pictures
         )
@@ -179,7 +177,7 @@ def main() -> None:
             for concurrent in CONCURRENT:
                 bare = bare_batch(url, batch, concurrent)
                 seconds[concurrent, "bare client"].append(bare)
-                alone = judge_batch(url, batch, warm, concurrent, WITHOUT_STORE)
+                alone = judge_batch(url, batch, warm, concurrent, STORE_OFF)
                 seconds[concurrent, "open judge"].append(alone)
                 stored = judge_batch(url, batch, warm, concurrent, kept)
                 seconds[concurrent, "open judge, with its store"].append(stored)

@@ -127,10 +127,10 @@ def main() -> None:
             values, _ = scored(scorers, samples, store)
             scorer_seconds.append(time.perf_counter() - begun)
             begun = time.perf_counter()
-            from_store, progress = scored(scorers, samples, store)
+            stored_values, progress = scored(scorers, samples, store)
             store_seconds.append(time.perf_counter() - begun)
             assert progress.usage.cached == len(samples)
-            assert from_store == values
+            assert stored_values == values
     print(
         f"{given.images} images of {given.side} x {given.side}, batches of "
         f"{given.batch}, fastest of {given.rounds}"

@@ -56,13 +56,13 @@ def main() -> None:
     for name, arguments in COMMANDS.items():
         runs = defaultdict(list)
         for _ in range(options.runs):
-            for where, python in pythons.items():
-                runs[where].append(spent(python, arguments))
+            for checkout, python in pythons.items():
+                runs[checkout].append(spent(python, arguments))
         cells = []
-        for where, measured in runs.items():
+        for checkout, measured in runs.items():
             seconds, mib = (median(column) for column in zip(*measured, strict=True))
             cells.append(f"{seconds:.2f} s, {mib:.0f} MiB")
-            if where == "here":
+            if checkout == "here":
                 seconds_here[name] = seconds
         rows.append([name, *cells])
     # not before: a process's peak begins at the size of the one that starts it

@@ -74,10 +74,10 @@ def edit_distance(first: str, second: str) -> int:
         diagonal = row[0]
         row[0] = number
         for index, other in enumerate(second, start=1):
-            above = row[index]
+            previous = row[index]
             substituted = diagonal + (letter != other)
-            row[index] = min(above + 1, row[index - 1] + 1, substituted)
-            diagonal = above
+            row[index] = min(previous + 1, row[index - 1] + 1, substituted)
+            diagonal = previous
     return row[-1]
 
 
@@ -90,7 +90,7 @@ def alphabet_of(text: str) -> str:
     return "abcdefghkmnprstuvxyz"
 
 
-def without_words(text: str, strength: int, rng: random.Random) -> str:
+def drop_words(text: str, strength: int, rng: random.Random) -> str:
     """A text without some of its words, or of its characters where it has one word."""
     separator = " " if " " in text else ""
     pieces = text.split() if separator else list(text)
@@ -111,14 +111,16 @@ def swap(letters: list[str], index: int) -> None:
 
 def spoilt(text: str, kind: str, strength: int, rng: random.Random) -> str:
     if kind == "word_lost":
-        return without_words(text, strength, rng)
+        return drop_words(text, strength, rng)
     alphabet = alphabet_of(text)
     letters = list(text)
     indexes = [index for index, letter in enumerate(letters) if letter != " "]
     sampled = rng.sample(indexes, min(strength, len(indexes) - 1))
     for index in sorted(sampled, reverse=True):
-        own = letters[index].casefold()
-        other = rng.choice([letter for letter in alphabet if letter.casefold() != own])
+        own_letter = letters[index].casefold()
+        other = rng.choice(
+            [letter for letter in alphabet if letter.casefold() != own_letter]
+        )
         if kind == "changed":
             letters[index] = other
         elif kind == "lost":
@@ -198,13 +200,13 @@ def write(
 def seen_aslant(picture: Image.Image, rng: random.Random) -> Image.Image:
     """A picture in a random perspective."""
     corners = (0, 0, 0, SIDE, SIDE, SIDE, SIDE, 0)
-    moved = [corner + rng.uniform(-0.06, 0.06) * SIDE for corner in corners]
+    skewed = [corner + rng.uniform(-0.06, 0.06) * SIDE for corner in corners]
     return picture.transform(
-        (SIDE, SIDE), Image.Transform.QUAD, moved, Image.Resampling.BICUBIC
+        (SIDE, SIDE), Image.Transform.QUAD, skewed, Image.Resampling.BICUBIC
     )
 
 
-def with_noise(picture: Image.Image, spread: int, seed: int) -> Image.Image:
+def add_noise(picture: Image.Image, spread: int, seed: int) -> Image.Image:
     rng = np.random.default_rng(seed)
     noise = rng.normal(0, spread, (SIDE, SIDE, 3))
     pixels = np.asarray(picture, float) + noise
@@ -227,7 +229,7 @@ def poster(
     if facts["perspective"]:
         picture = seen_aslant(picture, rng)
     if facts["noise"]:
-        picture = with_noise(picture, facts["noise"], rng.randrange(2**32))
+        picture = add_noise(picture, facts["noise"], rng.randrange(2**32))
     return picture, facts
 
 
@@ -240,9 +242,9 @@ def similarity(wanted: list[str], drawn: list[str]) -> float:
     """How near what was drawn is to what a prompt asks for, from 0 to 1."""
     edits = 0
     letters = 0
-    for asked, text in zip(map(folded, wanted), map(folded, drawn), strict=True):
-        edits += edit_distance(asked, text)
-        letters += max(len(asked), len(text))
+    for prompt_text, text in zip(map(folded, wanted), map(folded, drawn), strict=True):
+        edits += edit_distance(prompt_text, text)
+        letters += max(len(prompt_text), len(text))
     return 1 - edits / letters
 
 

@@ -50,8 +50,8 @@ def people_differences(
     """People's differences on common prompts of each two generators of a part."""
     ratings: dict[str, dict[str, float]] = defaultdict(dict)
     for record in chain(*run.records[part]):
-        of_generator = ratings[record.id.image_model]
-        of_generator[record.id.uid] = mean_rating(record.ratings[aspect])
+        generator_ratings = ratings[record.id.image_model]
+        generator_ratings[record.id.uid] = mean_rating(record.ratings[aspect])
     differences = {}
     for pair in combinations(ratings, 2):
         first, second = (ratings[generator] for generator in pair)

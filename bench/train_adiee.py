@@ -74,10 +74,10 @@ def judged(
 
 
 def run(command: str, *arguments: object, **environment: str) -> None:
-    words = list(map(str, arguments))
-    print(f"== {command} {' '.join(words)}", flush=True)
-    whole = {**os.environ, **environment}
-    subprocess.run([BIN / command, *words], check=True, env=whole)
+    texts = list(map(str, arguments))
+    print(f"== {command} {' '.join(texts)}", flush=True)
+    variables = {**os.environ, **environment}
+    subprocess.run([BIN / command, *texts], check=True, env=variables)
 
 
 if __name__ == "__main__":

@@ -79,8 +79,8 @@ def host_openai(
     for number, sample in enumerate(samples(files)):
         request = JudgeRequest(sample, "viescore", "0shot")
         arguments = ("", {}, request, number, "own", "test")
-        about = {"task": "own", "doc_id": number, "repeats": 1}
-        instances.append(Instance("vieval_judge", arguments, 0, about))
+        metadata = {"task": "own", "doc_id": number, "repeats": 1}
+        instances.append(Instance("vieval_judge", arguments, 0, metadata))
     with costs() as cost:
         vieval_judge(model, instances)
     return cost

@@ -108,13 +108,13 @@ def main() -> None:
         # Each pass at a server has pictures of its own: what one left in the cache must not serve
         # the next.
         pictures = photographs(Path(folder), 2 * given.images, given.side)
-        together = pairs(pictures[: given.images], given.texts)
+        grouped = pairs(pictures[: given.images], given.texts)
         mixed = shuffled(pairs(pictures[given.images :], given.texts))
         with fake_server(latency=0.2, capacity=32) as url:
             name = "fake server, 200 ms"
-            rows.append(measure(name, url, "fake", together, given.concurrent))
+            rows.append(measure(name, url, "fake", grouped, given.concurrent))
         if given.url:
-            for order, samples in (("together", together), ("taking turns", mixed)):
+            for order, samples in (("together", grouped), ("taking turns", mixed)):
                 name = f"{given.model}, an image's texts {order}"
                 row = measure(name, given.url, given.model, samples, given.concurrent)
                 rows.append(row)
