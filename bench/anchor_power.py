@@ -9,12 +9,10 @@ check finds drift where any adjusted p is at most .05, and the change where that
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 from tqdm import tqdm
 
-from bench.common import table
+from bench.common import script_parser, table
 from vieval_plugin.stats.decisions import DRIFT_LEVEL
 from vieval_plugin.stats.drift import drift_tests
 
@@ -31,18 +29,21 @@ def power(noise: float, items: int, runs: int, seed: int) -> tuple[float, float]
         runs: number of anchors.
         seed: of all that is random.
     """
-    rng, found, claimed = np.random.default_rng(seed), 0, 0.0
+    rng = np.random.default_rng(seed)
+    detected = 0
+    claimed = 0.0
+    equal_chance = (1 - noise) ** 2 + noise**2 / 2
     for run in range(runs):
         points = answers(rng, noise, items, REPEATS + 1)
         smallest = _tests(points, run)[0].smallest
-        share = smallest / (
-            (1 - noise) ** 2 + noise**2 / 2
-        )  # the others differ from the repeats as it is
-        changed = rng.random(items) < share
-        points[changed, -1] += 3 * rng.choice([-1, 1], size=changed.sum())
-        found += _tests(points, run)[0].adjusted <= DRIFT_LEVEL
+        share = smallest / equal_chance  # the others differ from the repeats as it is
+        is_changed = rng.random(items) < share
+        signs = rng.choice([-1, 1], size=is_changed.sum())
+        points[is_changed, -1] += 3 * signs
+        check = _tests(points, run)[0]
+        detected += check.adjusted <= DRIFT_LEVEL
         claimed += smallest
-    return found / runs, claimed / runs
+    return detected / runs, claimed / runs
 
 
 def false_alarms(noise: float, items: int, runs: int, seed: int) -> tuple[float, float]:
@@ -50,12 +51,14 @@ def false_alarms(noise: float, items: int, runs: int, seed: int) -> tuple[float,
     both do.
     """
     rng = np.random.default_rng(seed)
-    first = second = 0
+    first = 0
+    second = 0
     for run in range(runs):
         points = answers(rng, noise, items, REPEATS + 2)
         if _drift(points[:, :-1], 2 * run):
             first += 1
-            second += _drift(np.delete(points, REPEATS, axis=1), 2 * run + 1)
+            next_check = np.delete(points, REPEATS, axis=1)
+            second += _drift(next_check, 2 * run + 1)
     return first / runs, second / runs
 
 
@@ -64,9 +67,8 @@ def answers(
 ) -> np.ndarray:
     """Scores in tenths, shape (items, columns)."""
     own = rng.integers(3, 8, size=(items, 1))
-    return own + rng.choice(
-        [-1, 0, 1], p=[noise / 2, 1 - noise, noise / 2], size=(items, columns)
-    )
+    chances = [noise / 2, 1 - noise, noise / 2]
+    return own + rng.choice([-1, 0, 1], p=chances, size=(items, columns))
 
 
 def _tests(points, seed):
@@ -78,31 +80,25 @@ def _drift(points, seed):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__, runs=400, seed=0)
     parser.add_argument("--items", type=int, nargs="+", default=[200])
-    parser.add_argument("--runs", type=int, default=400)
-    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rows = []
     for items in options.items:
         for noise in tqdm(NOISE, desc=f"{items} items", disable=None):
             found, claimed = power(noise, items, options.runs, options.seed)
             once, twice = false_alarms(noise, items, options.runs, options.seed)
-            rows.append(
-                [
-                    str(items),
-                    str(noise),
-                    f"{claimed:.3f}",
-                    f"{found:.1%}",
-                    f"{once:.1%}",
-                    f"{twice:.1%}",
-                ]
-            )
+            rows.append([items, noise, claimed, found, once, twice])
     print(f"seed {options.seed}, {options.runs} anchors a row, {REPEATS} repeats")
-    table(
-        ["items", "noise", "detectable", "found", "false alarm", "twice in a row"],
-        rows,
-    )
+    columns = {
+        "items": "",
+        "noise": "",
+        "detectable": ".3f",
+        "found": ".1%",
+        "false alarm": ".1%",
+        "twice in a row": ".1%",
+    }
+    table(columns, rows)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ printed as a hash, to be compared with those of another version.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import hashlib
 import json
@@ -29,9 +28,12 @@ from common import (
     conditions,
     costs,
     fake_server,
+    first_line,
     in_own_process,
     judged,
     photographs,
+    require_ok,
+    script_parser,
     table,
 )
 
@@ -46,7 +48,6 @@ from vieval_plugin.judges.protocol import (
     Reply,
     Sample,
     SampleId,
-    Status,
     Text,
     ToolResult,
     UseTool,
@@ -54,7 +55,7 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.judges.tools.difference import difference
 from vieval_plugin.judges.tools.highlight import highlight
 from vieval_plugin.run.jobs import Job
-from vieval_plugin.run.prepare import prepare
+from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.router import Question
 from vieval_plugin.run.scheduler import Outcome
 
@@ -88,19 +89,19 @@ class Waiting:
         now = time.perf_counter()
         if self.tools:
             self.any_tool += now - self.since
-            self.only_tools += 0 if self.models else now - self.since
-        self.since, self.models, self.tools = (
-            now,
-            self.models + models,
-            self.tools + tools,
-        )
+        if self.tools and not self.models:
+            self.only_tools += now - self.since
+        self.since = now
+        self.models += models
+        self.tools += tools
 
 
 class Planner:
     """The server's backbone, whose plans are replaced by one that uses tools."""
 
     def __init__(self, inner: Answer, waiting: Waiting) -> None:
-        self._inner, self._waiting = inner, waiting
+        self._inner = inner
+        self._waiting = waiting
 
     async def __call__(self, ask: Question, repeat: int) -> Reply:
         self._waiting.change(models=1)
@@ -108,11 +109,9 @@ class Planner:
             reply = await self._inner(ask, repeat)
         finally:
             self._waiting.change(models=-1)
-        return (
-            replace(reply, text=PLAN)
-            if isinstance(reply, Text) and ask.path == ("plan",)
-            else reply
-        )
+        if isinstance(reply, Text) and ask.path == ("plan",):
+            return replace(reply, text=PLAN)
+        return reply
 
 
 def edits(files: list[Path], folder: Path) -> Iterator[Sample]:
@@ -127,33 +126,37 @@ def edits(files: list[Path], folder: Path) -> Iterator[Sample]:
         output = folder / f"edited{number:05}{file.suffix}"
         PIL.Image.fromarray(pixels).save(output, **SAVED[file.suffix])
         images = {"source": Image(file), "output": Image(output)}
-        yield Sample(
-            SampleId("own", "mie", "m", str(number)),
-            images,
-            {"instruction": f"invert patch {number}"},
-        )
+        texts = {"instruction": f"invert patch {number}"}
+        yield Sample(SampleId("own", "mie", "m", str(number)), images, texts)
 
 
 def without_loss(files: list[Path]) -> list[Path]:
     """The same photographs as PNG."""
+    lossless = []
     for file in files:
+        target = file.with_suffix(".png")
         with PIL.Image.open(file) as picture:
-            picture.save(file.with_suffix(".png"), **SAVED[".png"])
-    return [file.with_suffix(".png") for file in files]
+            picture.save(target, **SAVED[".png"])
+        lossless.append(target)
+    return lossless
+
+
+def cigeval(removed: list[str]) -> PreparedJudge:
+    """CIGEval without some of its tools."""
+    options = Config.model_validate({"judges": {"cigeval": {"removed": removed}}})
+    return prepare("cigeval", "paper", options)
 
 
 def timed(
     url: str, samples: list[Sample], concurrent: int, with_tools: bool
 ) -> tuple[Cost, Waiting, str]:
     """What a run costs, how it waited, and a hash of the boxes that its tools found."""
-    waiting, boxes = Waiting(), {}
-    removed = [
-        tool.name
-        for tool in tools.planned()
-        if not with_tools or tool.name != "difference"
-    ]
-    config = Config.model_validate({"judges": {"cigeval": {"removed": removed}}})
-    judge = prepare("cigeval", "paper", config)
+    waiting = Waiting()
+    boxes = {}
+    removed = [tool.name for tool in tools.planned()]
+    if with_tools:
+        removed.remove("difference")
+    judge = cigeval(removed)
     start = Threads.start
 
     def watched(self: Threads, ask: UseTool) -> Future[Reply]:
@@ -165,33 +168,22 @@ def timed(
         )
         return future
 
-    def found(number: int, outcome: Outcome) -> None:
-        boxes[number] = [
-            step.answer
-            for step in outcome.verdict.trace
-            if step.path[-1] == "difference"
-        ]
+    def note_boxes(number: int, outcome: Outcome) -> None:
+        trace = outcome.verdict.trace
+        boxes[number] = [step.answer for step in trace if step.path[-1] == "difference"]
+
+    def planning(answer: Answer) -> Answer:
+        return Planner(answer, waiting)
 
     jobs = (Job(sample, judge) for sample in samples)
     Threads.start = watched  # type: ignore[method-assign]
     with costs() as cost:
-        progress = asyncio.run(
-            judged(
-                url,
-                jobs,
-                concurrent,
-                None,
-                found,
-                lambda answer: Planner(answer, waiting),
-            )
-        )
+        run = judged(url, jobs, concurrent, None, note_boxes, planning)
+        progress = asyncio.run(run)
     Threads.start = start  # type: ignore[method-assign]
-    assert set(progress.statuses) == {Status.OK}, progress.lines()
-    return (
-        cost,
-        waiting,
-        hashlib.sha256(json.dumps(boxes, sort_keys=True).encode()).hexdigest()[:12],
-    )
+    require_ok(progress, len(samples))
+    serialized = json.dumps(boxes, sort_keys=True).encode()
+    return cost, waiting, hashlib.sha256(serialized).hexdigest()[:12]
 
 
 def milliseconds(function: Callable[[], object], rounds: int = 20) -> float:
@@ -206,56 +198,62 @@ def milliseconds(function: Callable[[], object], rounds: int = 20) -> float:
 
 def alone(sample: Sample) -> None:
     """Each tool by itself: on pixels, and from file to result as a run has it."""
-    first, second = (pixels(sample.images[role]) for role in ("source", "output"))
+    source = sample.images["source"]
+    output = sample.images["output"]
+    first = pixels(source)
+    second = pixels(output)
     boxes = (Box(100, 100, 400, 500),)
-    images = {"first": sample.images["source"], "second": sample.images["output"]}
+    images = {"first": source, "second": output}
     compare = UseTool("difference", images, ("difference",))
 
     def show(form: str) -> Image:
-        held = {"image": sample.images["output"], "boxes": boxes, "form": form}
-        result = run_tool(UseTool("highlight", held, ("highlight",)))
+        arguments = {"image": output, "boxes": boxes, "form": form}
+        result = run_tool(UseTool("highlight", arguments, ("highlight",)))
         assert isinstance(result, ToolResult)
         assert result.image is not None
         return result.image
 
-    measured = {
+    functions = {
         "difference, pixels": lambda: difference(first, second),
         "difference, files to boxes": lambda: run_tool(compare),
         "highlight, pixels": lambda: highlight(first, boxes),
         "highlight, file to JPEG": lambda: show("jpeg"),
         "highlight, file to PNG": lambda: show("png"),
     }
-    rows = [
-        (name, f"{(ms := milliseconds(function)):.1f}", f"{1000 / ms:.0f}")
-        for name, function in measured.items()
-    ]
-    table(("tool", "CPU ms an image", "images/s"), rows)
+    rows = []
+    for name, function in functions.items():
+        ms = milliseconds(function)
+        rows.append([name, ms, 1000 / ms])
+    columns = {
+        "tool": "",
+        "CPU ms an image": ".1f",
+        "images/s": ".0f",
+    }
+    table(columns, rows)
     exact = highlight(second, boxes).astype(int)
     for form in ("jpeg", "png"):
         apart = np.abs(pixels(show(form)) - exact)
         print(
-            f"{form}: values differ by {apart.mean():.2f} in the mean and by {apart.max()} at "
-            "most\n"
+            f"{form}: values differ by {apart.mean():.2f} in the mean and by "
+            f"{apart.max()} at most\n"
         )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--samples", type=int, default=500)
-    parser.add_argument("--side", type=int, default=1024)
+    parser = script_parser(first_line(__doc__), samples=500, side=1024, capacity=32)
     parser.add_argument("--latency", type=float, default=0.2)
-    parser.add_argument("--capacity", type=int, default=32)
     given = parser.parse_args()
     print(conditions())
+    rows = []
     with (
         tempfile.TemporaryDirectory() as name,
         fake_server(latency=given.latency, capacity=given.capacity) as url,
     ):
-        files = photographs(Path(name), given.samples, given.side)
-        photos = list(edits(files, Path(name)))
-        lossless = list(edits(without_loss(files), Path(name)))
+        folder = Path(name)
+        files = photographs(folder, given.samples, given.side)
+        photos = list(edits(files, folder))
+        lossless = list(edits(without_loss(files), folder))
         alone(photos[0])
-        rows = []
         for what, samples, with_tools in (
             ("JPEG, without tools", photos, False),
             ("JPEG, with tools", photos, True),
@@ -265,28 +263,29 @@ def main() -> None:
                 timed, url, samples, given.capacity, with_tools
             )
             calls = 3 if with_tools else 2
-            ideal = given.samples * calls * given.latency / given.capacity
-            rows.append((
+            row = [
                 what,
-                f"{cost.wall:.1f}",
-                f"{cost.cpu:.1f}",
-                f"{ideal:.1f}",
-                f"{waiting.any_tool / cost.wall:.0%}",
-                f"{waiting.only_tools / cost.wall:.0%}",
-                f"{cost.peak:.0f}",
+                cost.wall,
+                cost.cpu,
+                given.samples * calls * given.latency / given.capacity,
+                waiting.any_tool / cost.wall,
+                waiting.only_tools / cost.wall,
+                cost.peak,
                 boxes,
-            ))  # fmt: skip
-        columns = (
-            "wall s",
-            "CPU s",
-            "calls alone s",
-            "some tool under way",
-            "nothing but tools",
-            "MiB",
-            "boxes",
-        )
-        table(("run", *columns), rows)
-        print(f"load {os.getloadavg()[0]:.1f} at the end")
+            ]
+            rows.append(row)
+    columns = {
+        "run": "",
+        "wall s": ".1f",
+        "CPU s": ".1f",
+        "calls alone s": ".1f",
+        "some tool under way": ".0%",
+        "nothing but tools": ".0%",
+        "MiB": ".0f",
+        "boxes": "",
+    }
+    table(columns, rows)
+    print(f"load {os.getloadavg()[0]:.1f} at the end")
 
 
 if __name__ == "__main__":

@@ -20,19 +20,30 @@ from vieval_plugin.backends.metrics.pixel_metrics import METRICS
 from vieval_plugin.judges.auto_metrics import METRICS as JUDGES
 from vieval_plugin.stats.non_inferiority import control_change
 
-SIDE, CROPS, MARGIN, HOLE = 128, 20, 0.05, 48
+SIDE = 128
+CROPS = 20
+MARGIN = 0.05
+HOLE = 48
 NAMES = ("ssim", "psnr", "sharpness")
 
 
 def crops(rng: np.random.Generator) -> list[Image.Image]:
     """Crops of photographs."""
-    photos = [data.astronaut(), data.coffee(), data.chelsea(), data.rocket()]
-    drawn = []
+    photos = [
+        data.astronaut(),
+        data.coffee(),
+        data.chelsea(),
+        data.rocket(),
+    ]
+    pictures = []
     for number in range(CROPS):
         photo = photos[number % len(photos)]
-        y, x = (rng.integers(length - SIDE) for length in photo.shape[:2])
-        drawn.append(Image.fromarray(photo[y : y + SIDE, x : x + SIDE]))
-    return drawn
+        height, width = photo.shape[:2]
+        top = rng.integers(height - SIDE)
+        left = rng.integers(width - SIDE)
+        pixels = photo[top : top + SIDE, left : left + SIDE]
+        pictures.append(Image.fromarray(pixels))
+    return pictures
 
 
 def with_noise(picture: Image.Image, rng: np.random.Generator) -> Image.Image:
@@ -46,30 +57,53 @@ def with_noise(picture: Image.Image, rng: np.random.Generator) -> Image.Image:
 
 def without_object(picture: Image.Image) -> Image.Image:
     """A picture whose middle has its mean colour."""
-    spoilt, corner = picture.copy(), (SIDE - HOLE) // 2
     colour = picture.resize((1, 1)).getpixel((0, 0))
-    spoilt.paste(Image.new("RGB", (HOLE, HOLE), colour), (corner, corner))
-    return spoilt
+    patch = Image.new("RGB", (HOLE, HOLE), colour)
+    corner = (SIDE - HOLE) // 2
+    emptied = picture.copy()
+    emptied.paste(patch, (corner, corner))
+    return emptied
+
+
+def noise_picture(rng: np.random.Generator) -> Image.Image:
+    pixels = rng.integers(0, 256, (SIDE, SIDE, 3), dtype="uint8")
+    return Image.fromarray(pixels)
+
+
+def with_exchanged_colours(picture: Image.Image) -> Image.Image:
+    exchanged = np.asarray(picture)[:, :, [2, 0, 1]]
+    return Image.fromarray(exchanged.copy())
 
 
 def collapses(
     pictures: list[Image.Image], rng: np.random.Generator
 ) -> dict[str, list[Image.Image]]:
     """The pictures spoilt in each way."""
-    shape = (SIDE, SIDE, 3)
+    blur = ImageFilter.GaussianBlur(2)
     return {
         "black": [Image.new("RGB", (SIDE, SIDE)) for _ in pictures],
-        "noise": [
-            Image.fromarray(rng.integers(0, 256, shape, dtype="uint8"))
-            for _ in pictures
-        ],
+        "noise": [noise_picture(rng) for _ in pictures],
         "wrong prompt": [*pictures[1:], pictures[0]],
-        "blur": [p.filter(ImageFilter.GaussianBlur(2)) for p in pictures],
-        "colours exchanged": [
-            Image.fromarray(np.asarray(p)[:, :, [2, 0, 1]].copy()) for p in pictures
-        ],
-        "object missing": [without_object(p) for p in pictures],
+        "blur": [picture.filter(blur) for picture in pictures],
+        "colours exchanged": list(map(with_exchanged_colours, pictures)),
+        "object missing": list(map(without_object, pictures)),
     }
+
+
+def scores(
+    name: str, pictures: list[Image.Image], references: list[Image.Image]
+) -> list[float]:
+    """Scores of pictures by a pixel judge."""
+    [judge] = [judge for judge in JUDGES if judge.name == name]
+    values = []
+    for picture, reference in zip(pictures, references, strict=True):
+        images = {
+            "image": np.asarray(picture),
+            "reference": np.asarray(reference),
+        }
+        value = METRICS[name](images)
+        values.append(judge.to_score(value))
+    return values
 
 
 def main() -> None:
@@ -77,29 +111,20 @@ def main() -> None:
     references = crops(rng)
     pictures = [with_noise(picture, rng) for picture in references]
     spoilt = collapses(pictures, rng)
-    to_score = {judge.name: judge.to_score for judge in JUDGES}
-
-    def scores(name: str, judged: list[Image.Image]) -> list[float]:
-        return [
-            to_score[name](
-                METRICS[name](
-                    {"image": np.asarray(picture), "reference": np.asarray(reference)}
-                )
-            )
-            for picture, reference in zip(judged, references, strict=True)
-        ]
-
     rows = []
     for name in NAMES:
+        intact = scores(name, pictures, references)
         cells = []
-        for way in spoilt.values():
-            after = scores(name, way)
+        for collapsed in spoilt.values():
+            after = scores(name, collapsed, references)
             if np.isnan(after).any():
                 cells.append("no score")
                 continue
-            change = control_change(scores(name, pictures), after)
-            ends = f"{change.value:+.2f} [{change.low:+.2f}, {change.high:+.2f}]"
-            cells.append(f"{ends}{' seen' * (change.high < -MARGIN)}")
+            change = control_change(intact, after)
+            cell = f"{change.value:+.2f} [{change.low:+.2f}, {change.high:+.2f}]"
+            if change.high < -MARGIN:
+                cell += " seen"
+            cells.append(cell)
         rows.append([name, *cells])
     table(["judge", *spoilt], rows)
 

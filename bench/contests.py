@@ -7,7 +7,6 @@ Wanted: at most 1.10 of it, and as much memory for ten times the contests.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import random
 import tempfile
@@ -16,13 +15,17 @@ from pathlib import Path
 
 from common import (
     Cost,
+    add_server_options,
     conditions,
     costs,
     fake_server,
+    first_line,
     in_own_process,
     judged,
     options,
     photographs,
+    require_ok,
+    script_parser,
     served,
     table,
 )
@@ -41,26 +44,18 @@ def contests(files: Sequence[str], each: int, seed: int) -> list[Contest]:
     made: list[Contest] = []
     for start in range(0, len(files), 2 * CANDIDATES):
         uid = str(start)
-        outputs = [
-            Sample(
-                SampleId("own", "tig", f"m{n}", uid),
-                {"output": Image(Path(file))},
-                {"prompt": f"a cat, {uid}"},
-            )
-            for n, file in enumerate(files[start : start + 2 * CANDIDATES])
-        ]
+        outputs = []
+        for number, file in enumerate(files[start : start + 2 * CANDIDATES]):
+            identity = SampleId("own", "tig", f"m{number}", uid)
+            image = Image(Path(file))
+            texts = {"prompt": f"a cat, {uid}"}
+            outputs.append(Sample(identity, {"output": image}, texts))
         for _ in range(each):
             draw.shuffle(outputs)
             for four in (outputs[:CANDIDATES], outputs[CANDIDATES:]):
-                name = f"{uid}-{len(made)}"
-                made.append(
-                    Contest(
-                        SampleId("own", "tig", "", name),
-                        tuple(four),
-                        Votes("ranking"),
-                        group=uid,
-                    )
-                )
+                identity = SampleId("own", "tig", "", f"{uid}-{len(made)}")
+                votes = Votes("ranking")
+                made.append(Contest(identity, tuple(four), votes, group=uid))
     return made
 
 
@@ -71,14 +66,12 @@ def vieval(
     jobs = [Job(contest, judge) for contest in contests(files, each, seed=0)]
     with costs() as cost:
         progress = asyncio.run(judged(url, jobs, concurrent, None))
-    assert {str(status): n for status, n in progress.statuses.items()} == {
-        "ok": len(jobs)
-    }, progress.lines()
+    require_ok(progress, len(jobs))
     return cost, len(jobs)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = script_parser(first_line(__doc__))
     parser.add_argument("--contests", type=int, default=5000)
     parser.add_argument(
         "--each", type=int, default=10, help="contests that a candidate is in"
@@ -86,13 +79,7 @@ def main() -> None:
     parser.add_argument(
         "--side", type=int, default=1024, help="of the pictures in pixels"
     )
-    parser.add_argument("--latency", type=float, default=0.2)
-    parser.add_argument(
-        "--capacity",
-        type=int,
-        default=32,
-        help="of the server; requests in flight, too",
-    )
+    add_server_options(parser)
     given = parser.parse_args()
     here = conditions()
     rows = []
@@ -103,35 +90,35 @@ def main() -> None:
         for number in (given.contests // 10, given.contests):
             folder = Path(name) / str(number)
             folder.mkdir()
-            files = [
-                str(file)
-                for file in photographs(
-                    folder, number * CANDIDATES // given.each, given.side
-                )
-            ]
-            cost, found = in_own_process(vieval, url, files, given.each, given.capacity)
-            counted = served(url)
-            ideal = 2 * len(files) * given.latency / given.capacity
-            cells = (
-                f"{cost.wall:.2f}",
-                f"{cost.wall / ideal:.3f}",
-                f"{cost.before:.0f}",
-                f"{cost.peak:.0f}",
+            candidates = number * CANDIDATES // given.each
+            files = list(map(str, photographs(folder, candidates, given.side)))
+            cost, judged_contests = in_own_process(
+                vieval, url, files, given.each, given.capacity
             )
-            rows.append((f"{found}", f"{len(files)}", f"{counted['requests']}", *cells))
+            ideal = 2 * len(files) * given.latency / given.capacity
+            row = [
+                judged_contests,
+                len(files),
+                served(url)["requests"],
+                cost.wall,
+                cost.wall / ideal,
+                cost.before,
+                cost.peak,
+            ]
+            rows.append(row)
     print(
         f"{here}. Contests of {CANDIDATES}, each candidate in {given.each}, seed 0.\n"
     )
-    header = (
-        "contests",
-        "candidates",
-        "calls",
-        "wall s",
-        "over ideal",
-        "MiB before",
-        "MiB peak",
-    )
-    table(header, rows)
+    columns = {
+        "contests": "",
+        "candidates": "",
+        "calls": "",
+        "wall s": ".2f",
+        "over ideal": ".3f",
+        "MiB before": ".0f",
+        "MiB peak": ".0f",
+    }
+    table(columns, rows)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ ratings far from the ends of the scale.
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
@@ -16,11 +15,14 @@ import numpy as np
 import scipy
 from tqdm import tqdm
 
-from bench.common import conditions, table
-from vieval_plugin import config
-from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.results import replay
-from vieval_plugin.stats.agreement import annotator_mean
+from bench.common import (
+    IMAGENHUB_FOLDER,
+    conditions,
+    mean_rating,
+    recorded_samples,
+    script_parser,
+    table,
+)
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.prediction_powered import (
     bounded_interval,
@@ -29,36 +31,28 @@ from vieval_plugin.stats.prediction_powered import (
 
 ASPECT = "O"
 EDITS = ("tie", "mie", "sdie")
+EASY = "easy law"
 
 
 def scores(data: Path, logs: str) -> dict[tuple[str, str], tuple[Floats, Floats]]:
     """By part and image model: people's mean rating and the judge's score of each image that it
     scored.
     """
-    benchmark = benchmark_registry.benchmark("imagenhub")
-    recording = replay.load(data / "viescore_logs" / logs, "viescore")
-    held: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    for part in benchmark.parts:
-        for sample in benchmark.load(data, part):
-            verdict, _ = replay.replayed(
-                recording, sample.id, 0, "viescore", "0shot", "judge", config.Config()
-            )
-            if ASPECT in verdict.scores:
-                people = float(
-                    annotator_mean([[one] for one in sample.ratings[ASPECT]])[0]
-                )
-                held[part, sample.id.image_model].append(
-                    (people, verdict.scores[ASPECT])
-                )
-    return {
-        key: (np.array(rows)[:, 0], np.array(rows)[:, 1]) for key, rows in held.items()
-    }
+    people: dict[tuple[str, str], list[float]] = defaultdict(list)
+    judge: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for sample, verdict, _ in recorded_samples(data, logs):
+        if ASPECT in verdict.scores:
+            key = (sample.id.part, sample.id.image_model)
+            people[key].append(mean_rating(sample.ratings[ASPECT]))
+            judge[key].append(verdict.scores[ASPECT])
+    return {key: (np.array(people[key]), np.array(judge[key])) for key in people}
 
 
 def easy_law(rng: np.random.Generator, images: int = 200) -> tuple[Floats, Floats]:
     """People's ratings and a judge's scores that are nowhere near an end of the scale."""
     people = np.clip(rng.normal(0.5, 0.15, images), 0, 1)
-    return people, np.clip(people + rng.normal(0, 0.1, images), 0, 1)
+    noise = rng.normal(0, 0.1, images)
+    return people, np.clip(people + noise, 0, 1)
 
 
 class Powered(NamedTuple):
@@ -78,18 +72,19 @@ def powered(ratings: Floats, scores: Floats, weighted: bool) -> Powered:
         scores: of all images, the rated first, shape (draws, images).
         weighted: whether the judge counts.
     """
-    rated, images = ratings.shape[1], scores.shape[1]
-    unrated = images - rated
+    rated = ratings.shape[1]
+    unrated = scores.shape[1] - rated
     rated_scores = scores[:, :rated]
-    rated_deviations = centred(ratings)
-    shared = (rated_deviations * centred(rated_scores)).mean(axis=1) / rated
+    products = centred(ratings) * centred(rated_scores)
+    shared = products.mean(axis=1) / rated
     spread = scores.var(axis=1, ddof=1) * (1 / rated + 1 / unrated)
     best = np.divide(shared, spread, out=np.zeros(len(spread)), where=spread > 0)
     weight = np.clip(best, 0, 1)[:, None] * weighted
     misses = ratings - weight * rated_scores
     judged = weight * scores[:, rated:]
     value = misses.mean(axis=1) + judged.mean(axis=1)
-    return Powered(value, misses.var(axis=1) / rated + judged.var(axis=1) / unrated)
+    squared_error = misses.var(axis=1) / rated + judged.var(axis=1) / unrated
+    return Powered(value, squared_error)
 
 
 def centred(values: Floats) -> Floats:
@@ -111,11 +106,10 @@ def shown_intervals(means: Powered, rated: int) -> Floats:
     quantile = scipy.stats.t.ppf(0.975, total - 1)
     ends = []
     for end, side in ((0.0, -1.0), (1.0, 1.0)):
+        centre = (rated * value + more * end) / total
         spread = squares + rated * more / total * (value - end) ** 2
-        ends.append(
-            (rated * value + more * end) / total
-            + side * quantile * np.sqrt(spread / total / (total - 1))
-        )
+        error = np.sqrt(spread / total / (total - 1))
+        ends.append(centre + side * quantile * error)
     return np.clip(ends, 0, 1)
 
 
@@ -123,11 +117,11 @@ def intervals(
     people: Floats, judge: Floats, labels: int, runs: int, rng: np.random.Generator
 ) -> dict[str, Floats]:
     """Intervals by way, of many draws of images of which the first so many are rated."""
-    drawn = rng.integers(0, len(people), (runs, len(people)))
-    ratings, scores = people[drawn[:, :labels]], judge[drawn]
-    alone, corrected = (
-        powered(ratings, scores, weighted) for weighted in (False, True)
-    )
+    images = rng.integers(0, len(people), (runs, len(people)))
+    ratings = people[images[:, :labels]]
+    scores = judge[images]
+    alone = powered(ratings, scores, weighted=False)
+    corrected = powered(ratings, scores, weighted=True)
     require_same(ratings[0], scores[0], corrected)
     return {
         "labels alone, normal": normal_intervals(alone),
@@ -140,22 +134,27 @@ def intervals(
 def require_same(ratings: Floats, scores: Floats, means: Powered) -> None:
     """Require that the first draw has the intervals of the functions that are shown to people."""
     rated = len(ratings)
-    all_ratings = np.append(ratings, np.full(len(scores) - rated, np.nan))
+    unrated = np.full(len(scores) - rated, np.nan)
+    all_ratings = np.append(ratings, unrated)
     expected = prediction_powered_mean(all_ratings, scores)
     ends = (expected.mean.low, expected.mean.high, *bounded_interval(expected, rated))
-    found = (*normal_intervals(means)[:, 0], *shown_intervals(means, rated)[:, 0])
-    np.testing.assert_allclose(found, ends, atol=1e-9)
+    normal_ends = normal_intervals(means)[:, 0]
+    shown_ends = shown_intervals(means, rated)[:, 0]
+    np.testing.assert_allclose((*normal_ends, *shown_ends), ends, atol=1e-9)
+
+
+def law_of(part: str) -> str:
+    """The group of the table in which a part counts."""
+    if part in EDITS:
+        return "edits"
+    if part == EASY:
+        return EASY
+    return "other tasks"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "data",
-        type=Path,
-        help="a folder with imagenhub/human_ratings and viescore_logs",
-    )
+    parser = script_parser(__doc__, seed=0)
+    parser.add_argument("data", type=Path, help=IMAGENHUB_FOLDER)
     parser.add_argument("--logs", default="results_gpt4o_0shot")
     parser.add_argument("--labels", type=int, nargs="+", default=[10, 20, 50])
     parser.add_argument(
@@ -164,46 +163,36 @@ def main() -> None:
         default=2000,
         help="draws of each image model (default 2000)",
     )
-    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     print(
         f"{conditions()}; {options.runs} runs of each image model, seed {options.seed}"
     )
     easy = easy_law(np.random.default_rng([options.seed, 1]))
-    populations = {("easy law", f"{number}"): easy for number in range(15)} | scores(
-        options.data, options.logs
-    )
-    rows: dict[tuple[str, str, int], list[tuple[float, float]]] = defaultdict(list)
+    populations = {(EASY, str(number)): easy for number in range(15)}
+    populations |= scores(options.data, options.logs)
+    outcomes: dict[tuple[str, str], dict[int, list[tuple[float, float]]]] = {}
     for labels in options.labels:
-        for place, (key, (people, judge)) in enumerate(
-            tqdm(populations.items(), unit="image model", disable=None)
-        ):
-            law = (
-                "edits"
-                if key[0] in EDITS
-                else "easy law"
-                if key[0] == "easy law"
-                else "other tasks"
-            )
+        models = tqdm(populations.items(), unit="image model", disable=None)
+        for place, ((part, _), (people, judge)) in enumerate(models):
             rng = np.random.default_rng([options.seed, labels, place])
-            for way, (low, high) in intervals(
-                people, judge, labels, options.runs, rng
-            ).items():
-                covered = (low <= people.mean()) & (people.mean() <= high)
-                rows[law, way, labels].append((covered.mean(), (high - low).mean()))
-    cells = {key: np.mean(values, axis=0) for key, values in rows.items()}
-    texts = {
-        key: f"{covered:.1%} ({width:.2f})" for key, (covered, width) in cells.items()
-    }
-    names = dict.fromkeys((law, way) for law, way, _ in texts)
+            by_way = intervals(people, judge, labels, options.runs, rng)
+            mean = people.mean()
+            for way, (low, high) in by_way.items():
+                covered = (low <= mean) & (mean <= high)
+                by_labels = outcomes.setdefault((law_of(part), way), defaultdict(list))
+                by_labels[labels].append((covered.mean(), (high - low).mean()))
+    rows = []
+    for names, by_labels in outcomes.items():
+        cells = []
+        for labels in options.labels:
+            covered, width = np.mean(by_labels[labels], axis=0)
+            cells.append(f"{covered:.1%} ({width:.2f})")
+        rows.append([*names, *cells])
     print(
-        "O: share of 95% intervals that hold people's mean (mean width), by labels of an image "
-        "model"
+        "O: share of 95% intervals that hold people's mean (mean width), by labels of "
+        "an image model"
     )
-    table(
-        ["data", "interval", *map(str, options.labels)],
-        [[*n, *(texts[*n, k] for k in options.labels)] for n in names],
-    )
+    table(["data", "interval", *map(str, options.labels)], rows)
 
 
 if __name__ == "__main__":

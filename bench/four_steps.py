@@ -10,7 +10,6 @@ extrapolated.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import tempfile
 from collections.abc import Callable, Sequence
@@ -20,13 +19,17 @@ from typing import Any
 
 from common import (
     Cost,
+    add_server_options,
     conditions,
     costs,
     fake_server,
+    first_line,
     in_own_process,
     judged,
     photographs,
+    require_ok,
     samples,
+    script_parser,
     served,
     table,
 )
@@ -49,6 +52,7 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.runner import judge_in_batches
 
 HOSTS = ("async_openai", "openai")
+Way = Callable[[str, Sequence[Path], int], Cost]
 QUESTIONS = (
     "What does the picture show?",
     "What was asked for and is not there?",
@@ -59,13 +63,8 @@ QUESTIONS = (
 
 def question(step: int, answers: Sequence[str]) -> str:
     """The text of a question, which holds all answers so far."""
-    return "\n".join(
-        [
-            *answers,
-            QUESTIONS[step],
-            'Reply with {"score": [number], "reasoning": "..."}.',
-        ]
-    )
+    form = 'Reply with {"score": [number], "reasoning": "..."}.'
+    return "\n".join([*answers, QUESTIONS[step], form])
 
 
 def judge(sample: Sample) -> Program:
@@ -95,7 +94,7 @@ def at_own_pace(url: str, files: Sequence[Path], concurrent: int) -> Cost:
     jobs = (Job(sample, PREPARED) for sample in samples(files))
     with costs() as cost:
         progress = asyncio.run(judged(url, jobs, concurrent))
-    assert set(progress.statuses) == {Status.OK}, progress.lines()
+    require_ok(progress, len(files))
     return cost
 
 
@@ -106,10 +105,14 @@ def host_model(name: str, url: str, concurrent: int) -> Any:
     from lmms_eval.models.chat.async_openai import AsyncOpenAIChat
     from lmms_eval.models.chat.openai import OpenAICompatible
 
-    common = {"model_version": "fake", "base_url": url, "api_key": "none"}
+    server = {
+        "model_version": "fake",
+        "base_url": url,
+        "api_key": "none",
+    }
     if name == "async_openai":
-        return AsyncOpenAIChat(**common, num_cpus=concurrent)
-    return OpenAICompatible(**common, num_concurrent=concurrent)
+        return AsyncOpenAIChat(**server, num_cpus=concurrent)
+    return OpenAICompatible(**server, num_concurrent=concurrent)
 
 
 def in_waves(host: str, url: str, files: Sequence[Path], concurrent: int) -> Cost:
@@ -121,11 +124,9 @@ def in_waves(host: str, url: str, files: Sequence[Path], concurrent: int) -> Cos
     requests = [JudgeRequest(job.judged, SPEC.name, SPEC.plain) for job in jobs]
     progress = Progress()
     with costs() as cost:
-        backend = _HostBackend(
-            model, requests, [job.repeat for job in jobs], None, progress.usage
-        )
-        judge_in_batches(jobs, backend.answer, progress)
-    assert set(progress.statuses) == {Status.OK}, progress.lines()
+        answer = _HostBackend(model, requests)(jobs, None, progress.usage)
+        judge_in_batches(jobs, answer, progress)
+    require_ok(progress, len(jobs))
     return cost
 
 
@@ -140,26 +141,18 @@ def agentic(host: str, url: str, files: Sequence[Path], concurrent: int) -> Cost
     def text(
         doc: Sample, previous_output: list[str], round_idx: int, **_: Any
     ) -> tuple[Any, ...]:
-        ended = round_idx == len(QUESTIONS)
-        return (
-            None,
-            None if ended else question(round_idx, previous_output),
-            ended,
-            None,
-            None,
-        )
+        if round_idx == len(QUESTIONS):
+            return None, None, True, None, None
+        return None, question(round_idx, previous_output), False, None, None
 
     model.task_dict["four"] = {"test": list(samples(files))}
     generation = {"max_new_tokens": 1024, "temperature": 0}
-    requests = [
-        Instance(
-            "generate_until_agentic",
-            (question(0, []), generation, visual, text, number, "four", "test"),
-            0,
-            {"task": "four", "doc_id": number, "repeats": 1},
-        )
-        for number in range(len(files))
-    ]
+    first = question(0, [])
+    requests = []
+    for number in range(len(files)):
+        arguments = (first, generation, visual, text, number, "four", "test")
+        metadata = {"task": "four", "doc_id": number, "repeats": 1}
+        requests.append(Instance("generate_until_agentic", arguments, 0, metadata))
     with costs() as cost:
         answers = _run_generate_until_agentic(model, requests)
     assert all("score" in answer for answer in answers), answers
@@ -167,25 +160,19 @@ def agentic(host: str, url: str, files: Sequence[Path], concurrent: int) -> Cost
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = script_parser(first_line(__doc__))
     parser.add_argument("--samples", type=int, default=500)
     parser.add_argument("--agentic-samples", type=int, default=10)
     parser.add_argument(
         "--side", type=int, default=64, help="of the pictures in pixels"
     )
-    parser.add_argument("--latency", type=float, default=0.2)
     parser.add_argument(
         "--jitter",
         type=float,
         default=0.1,
         help="latency is drawn evenly within so much of its mean",
     )
-    parser.add_argument(
-        "--capacity",
-        type=int,
-        default=32,
-        help="of the server; requests in flight, too",
-    )
+    add_server_options(parser)
     given = parser.parse_args()
     here = conditions()
     rows = []
@@ -197,53 +184,46 @@ def main() -> None:
     ):
         files = photographs(Path(name), given.samples, given.side)
         fewer = files[: given.agentic_samples]
-        ways: list[
-            tuple[str, Callable[[str, Sequence[Path], int], Cost], list[Path]]
-        ] = [
-            ("VIEval, each sample at its own pace", at_own_pace, files),
-            *(
-                (f"VIEval in waves over `{host}`", partial(in_waves, host), files)
-                for host in HOSTS
-            ),
-            *(
-                (
-                    f"`generate_until_agentic` over `{host}`",
-                    partial(agentic, host),
-                    fewer,
-                )
-                for host in HOSTS
-            ),
-        ]
-        for who, way, used in ways:
-            cost = in_own_process(way, url, used, given.capacity)
+        ways: list[tuple[str, Way, list[Path]]] = []
+        ways.append(("VIEval, each sample at its own pace", at_own_pace, files))
+        for host in HOSTS:
+            way = partial(in_waves, host)
+            ways.append((f"VIEval in waves over `{host}`", way, files))
+        for host in HOSTS:
+            way = partial(agentic, host)
+            ways.append((f"`generate_until_agentic` over `{host}`", way, fewer))
+        for who, way, pictures in ways:
+            cost = in_own_process(way, url, pictures, given.capacity)
             counted = served(url)
             assert set(counted["statuses"]) == {"200"}, counted
-            needed, calls = len(used) * len(QUESTIONS), counted["requests"]
-            over = cost.wall / (needed * given.latency / given.capacity)
-            for_all = cost.wall * len(files) / len(used)
-            cells = (
-                f"{needed}",
-                f"{calls}",
-                f"{cost.wall:.2f}",
-                f"{over:.2f}",
-                f"{cost.cpu / needed * 1000:.2f}",
-            )
-            rows.append((who, f"{len(used)}", *cells, f"{for_all:.0f}"))
+            needed = len(pictures) * len(QUESTIONS)
+            ideal = needed * given.latency / given.capacity
+            row = [
+                who,
+                len(pictures),
+                needed,
+                counted["requests"],
+                cost.wall,
+                cost.wall / ideal,
+                cost.cpu / needed * 1000,
+                cost.wall * len(files) / len(pictures),
+            ]
+            rows.append(row)
     print(
-        f"{here}. Pictures of {given.side}x{given.side}; latency {given.latency} s, give or take "
-        f"{given.jitter} s.\n"
+        f"{here}. Pictures of {given.side}x{given.side}; latency {given.latency} s, "
+        f"give or take {given.jitter} s.\n"
     )
-    header = (
-        "",
-        "samples",
-        "needed",
-        "calls",
-        "wall s",
-        "over ideal",
-        "CPU ms",
-        f"s for {given.samples}",
-    )
-    table(header, rows)
+    columns = {
+        "": "",
+        "samples": "",
+        "needed": "",
+        "calls": "",
+        "wall s": ".2f",
+        "over ideal": ".2f",
+        "CPU ms": ".2f",
+        f"s for {given.samples}": ".0f",
+    }
+    table(columns, rows)
 
 
 if __name__ == "__main__":

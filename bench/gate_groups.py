@@ -8,16 +8,17 @@ false where the build is worse by the margin; "better" is a significant differen
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 from scipy import stats
 
-from bench.common import table
+from bench.common import script_parser, table
 from vieval_plugin.stats.decisions import ONE_SIDED_LEVEL
 from vieval_plugin.stats.non_inferiority import MeanOfDifferences
 
-SPREAD, CORRELATION, A_GROUP, MARGIN = 0.215, 0.7, 10, 0.05
+SPREAD = 0.215
+CORRELATION = 0.7
+A_GROUP = 10
+MARGIN = 0.05
 
 
 def shares(
@@ -29,49 +30,37 @@ def shares(
     for _ in range(trials):
         shared = np.repeat(rng.normal(size=groups), A_GROUP)
         noise = rng.normal(size=groups * A_GROUP)
-        drawn = difference + SPREAD * (
-            np.sqrt(CORRELATION) * shared + np.sqrt(1 - CORRELATION) * noise
-        )
-        for column, units in enumerate((range(len(drawn)), names)):
-            mean = MeanOfDifferences.from_differences(drawn, units)
+        latent = np.sqrt(CORRELATION) * shared + np.sqrt(1 - CORRELATION) * noise
+        differences = difference + SPREAD * latent
+        for column, units in enumerate((range(len(differences)), names)):
+            mean = MeanOfDifferences.from_differences(differences, units)
+            quantile = stats.t.ppf(1 - ONE_SIDED_LEVEL, mean.n - 1)
             counts[column] += mean.decision(MARGIN) == "not_worse"
-            counts[2 + column] += (
-                abs(mean.value)
-                > stats.t.ppf(1 - ONE_SIDED_LEVEL, mean.n - 1) * mean.error
-            )
+            counts[2 + column] += abs(mean.value) > quantile * mean.error
     return [float(count / trials) for count in counts]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--trials", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = script_parser(__doc__, trials=2000, seed=0).parse_args()
     print(
-        f"seed {options.seed}, {options.trials} trials, margin {MARGIN:g}, in percent: by "
-        "prompts / by groups\n"
+        f"seed {options.seed}, {options.trials} trials, margin {MARGIN:g}, in percent: "
+        "by prompts / by groups\n"
     )
     rows = []
     for groups in (20, 60, 200):
         rng = np.random.default_rng([options.seed, groups])
-        worse, equal = (
-            shares(groups, difference, options.trials, rng)
-            for difference in (-MARGIN, 0.0)
-        )
+        worse = shares(groups, -MARGIN, options.trials, rng)
+        equal = shares(groups, 0.0, options.trials, rng)
         pairs = (worse[:2], equal[2:], equal[:2])
         cells = [" / ".join(f"{100 * share:.1f}" for share in pair) for pair in pairs]
         rows.append([f"{groups * A_GROUP} in {groups}", *cells])
-    table(
-        [
-            "prompts in groups",
-            "false passes",
-            "equal builds differ significantly",
-            "equal builds pass",
-        ],
-        rows,
-    )
+    columns = [
+        "prompts in groups",
+        "false passes",
+        "equal builds differ significantly",
+        "equal builds pass",
+    ]
+    table(columns, rows)
 
 
 if __name__ == "__main__":

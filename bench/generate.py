@@ -7,7 +7,6 @@ most 1.10 of it for the first.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import base64
 import json
@@ -17,7 +16,17 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
-from common import conditions, fake_server, photographs, served, table
+from common import (
+    add_server_options,
+    conditions,
+    fake_server,
+    first_line,
+    photographs,
+    require_ok,
+    script_parser,
+    served,
+    table,
+)
 
 from vieval_plugin.config import Backbone, Config, StoreOptions
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
@@ -33,24 +42,18 @@ QUESTIONS = 2
 def together(url: str, files: Sequence[str], concurrent: int) -> float:
     backbone = Backbone(model="fake", base_url=(url,), num_concurrent=concurrent)
     options = Config(backbones={"judge": backbone}, store=StoreOptions(use=False))
-    made = [
-        GeneratedImage(
-            Sample(
-                SampleId("b", "tig", "m", str(n)),
-                {"output": Image(Path(file))},
-                {"prompt": f"a cat, {n}"},
-            ),
-            Generation(file),
-        )
-        for n, file in enumerate(files)
-    ]
-    prepared, progress = prepare("viescore", None, options), Progress()
+    images = []
+    for number, file in enumerate(files):
+        identity = SampleId("b", "tig", "m", str(number))
+        texts = {"prompt": f"a cat, {number}"}
+        sample = Sample(identity, {"output": Image(Path(file))}, texts)
+        images.append(GeneratedImage(sample, Generation(file)))
+    prepared = prepare("viescore", None, options)
+    progress = Progress()
     begun = time.monotonic()
-    asyncio.run(judge_generated(made, prepared, options, progress, bar=False))
+    asyncio.run(judge_generated(images, prepared, options, progress, bar=False))
     wall = time.monotonic() - begun
-    assert {str(status): n for status, n in progress.statuses.items()} == {
-        "ok": len(files)
-    }, progress.lines()
+    require_ok(progress, len(files))
     return wall
 
 
@@ -59,18 +62,21 @@ def each_document(url: str, files: Sequence[str]) -> float:
     from lmms_eval.evaluator import _thread_map_ordered
 
     def process_results(file: str) -> None:
-        image = base64.b64encode(Path(file).read_bytes()).decode()
-        shown = {
+        data = base64.b64encode(Path(file).read_bytes()).decode()
+        image = {
             "type": "image_url",
-            "image_url": {"url": f"data:image/jpeg;base64,{image}"},
+            "image_url": {"url": f"data:image/jpeg;base64,{data}"},
         }
         for question in ("does it show a cat?", "is it natural?"):
-            said = [
-                {"role": "user", "content": [shown, {"type": "text", "text": question}]}
-            ]
-            body = json.dumps({"model": "fake", "messages": said}).encode()
+            content = [image, {"type": "text", "text": question}]
+            body = {
+                "model": "fake",
+                "messages": [{"role": "user", "content": content}],
+            }
             request = urllib.request.Request(
-                f"{url}/chat/completions", body, {"Content-Type": "application/json"}
+                f"{url}/chat/completions",
+                json.dumps(body).encode(),
+                {"Content-Type": "application/json"},
             )
             urllib.request.urlopen(request).read()
 
@@ -80,18 +86,12 @@ def each_document(url: str, files: Sequence[str]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = script_parser(first_line(__doc__))
     parser.add_argument("--prompts", type=int, default=500)
     parser.add_argument(
         "--side", type=int, default=512, help="of the pictures in pixels"
     )
-    parser.add_argument("--latency", type=float, default=0.2)
-    parser.add_argument(
-        "--capacity",
-        type=int,
-        default=32,
-        help="of the server; requests in flight, too",
-    )
+    add_server_options(parser)
     given = parser.parse_args()
     here = conditions()
     ideal = QUESTIONS * given.prompts * given.latency / given.capacity
@@ -100,28 +100,22 @@ def main() -> None:
         tempfile.TemporaryDirectory() as name,
         fake_server(latency=given.latency, capacity=given.capacity) as url,
     ):
-        files = [
-            str(file) for file in photographs(Path(name), given.prompts, given.side)
-        ]
-        for way in ("together", "each document"):
-            wall = (
-                together(url, files, given.capacity)
-                if way == "together"
-                else each_document(url, files)
-            )
-            rows.append(
-                (
-                    way,
-                    str(served(url)["requests"]),
-                    f"{wall:.2f}",
-                    f"{wall / ideal:.3f}",
-                )
-            )
+        files = list(map(str, photographs(Path(name), given.prompts, given.side)))
+        wall = together(url, files, given.capacity)
+        rows.append(["together", served(url)["requests"], wall, wall / ideal])
+        wall = each_document(url, files)
+        rows.append(["each document", served(url)["requests"], wall, wall / ideal])
     print(
         f"{here}. {given.prompts} prompts, {given.latency * 1000:.0f} ms, capacity "
         f"{given.capacity}.\n"
     )
-    table(("judged", "calls", "wall s", "over ideal"), rows)
+    columns = {
+        "judged": "",
+        "calls": "",
+        "wall s": ".2f",
+        "over ideal": ".3f",
+    }
+    table(columns, rows)
 
 
 if __name__ == "__main__":

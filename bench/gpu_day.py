@@ -5,7 +5,6 @@ python bench/gpu_day.py STEP FOLDER --size tiny
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
 import json
@@ -19,7 +18,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,6 +39,8 @@ R = TypeVar("R")
 JUDGES = (("viescore", "0shot"), ("vqascore", None), ("cigeval", "no_grounding"))
 COMPARED = JUDGES[:2]  # with vLLM's own client, within ten minutes
 PREFIX_CACHE = ("prefix_cache_queries", "prefix_cache_hits")
+TOKENS = ("prompt_tokens", "generation_tokens")
+STRUCTURED = {"backend": "xgrammar", "disable_any_whitespace": True}
 _SAME_WORK = 0.1
 _UNEQUAL = "not the same work"
 MODEL = "fake"  # under which name common.backbone asks
@@ -62,24 +63,27 @@ class Size:
 
 SIZES = {
     "7b": Size(
-        (32, 128),
-        10,
-        512,
-        128,
-        (1, 8, 32),
-        (1, 8),
-        10,
-        {"dtype": "bfloat16", "max_model_len": 8192},
+        in_flight=(32, 128),
+        waves=10,
+        side=512,
+        answer_tokens=128,
+        batches=(1, 8, 32),
+        training_batches=(1, 8),
+        training_steps=10,
+        engine={
+            "dtype": "bfloat16",
+            "max_model_len": 8192,
+        },
     ),
     "tiny": Size(
-        (2, 4),
-        2,
-        128,
-        None,
-        (1, 4),
-        (1, 4),
-        10,
-        {
+        in_flight=(2, 4),
+        waves=2,
+        side=128,
+        answer_tokens=None,
+        batches=(1, 4),
+        training_batches=(1, 4),
+        training_steps=10,
+        engine={
             "dtype": "float32",
             "max_model_len": 8192,
             "max_num_seqs": 4,
@@ -133,21 +137,21 @@ def weights(folder: Path, size: Size, name: str) -> None:
 
     if name != "tiny":
         require_gpu()
+    model = folder / "model"
     start = time.perf_counter()
     if name == "tiny":
-        tiny_model.build(folder / "model")
+        tiny_model.build(model)
     else:
         import torch
 
-        tiny_model.build(folder / "model", side=size.side)
+        tiny_model.build(model, side=size.side)
         torch.manual_seed(0)
-        model_7b(
-            folder / "model", "cuda" if torch.cuda.is_available() else "cpu"
-        ).save_pretrained(folder / "model")
-    gigabytes = sum(file.stat().st_size for file in (folder / "model").iterdir()) / 1e9
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        model_7b(model, device).save_pretrained(model)
+    seconds = time.perf_counter() - start
+    gigabytes = sum(file.stat().st_size for file in model.iterdir()) / 1e9
     print(
-        f"{machine()}. {gigabytes:.1f} GB of random weights in {time.perf_counter() - start:.0f} s "
-        "(seed 0)."
+        f"{machine()}. {gigabytes:.1f} GB of random weights in {seconds:.0f} s (seed 0)."
     )
 
 
@@ -159,12 +163,10 @@ def model_7b(folder: Path, device: str) -> Any:
     from transformers import AutoConfig, Qwen2_5_VLForConditionalGeneration
 
     config = AutoConfig.from_pretrained(folder)
-    for part, shape in (
-        (config.text_config, TEXT_7B),
-        (config.vision_config, VISION_7B),
-    ):
-        for key, value in shape.items():
-            setattr(part, key, value)
+    for key, value in TEXT_7B.items():
+        setattr(config.text_config, key, value)
+    for key, value in VISION_7B.items():
+        setattr(config.vision_config, key, value)
     torch.set_default_dtype(torch.bfloat16)
     with torch.device(device):
         return Qwen2_5_VLForConditionalGeneration(config)
@@ -178,15 +180,14 @@ def machine() -> str:
         "--format=csv,noheader",
     ]
     try:
-        gpus = (
-            subprocess.run(query, capture_output=True, text=True, check=True)
-            .stdout.strip()
-            .replace("\n", "; ")
-        )
+        done = subprocess.run(query, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         gpus = "no GPU"
+    else:
+        gpus = done.stdout.strip().replace("\n", "; ")
+    python = platform.python_version()
     vllm = printed_by_vllm("vllm.__version__")
-    return f"{gpus}, {os.cpu_count()} cores, Python {platform.python_version()}, vLLM {vllm}"
+    return f"{gpus}, {os.cpu_count()} cores, Python {python}, vLLM {vllm}"
 
 
 def printed_by_vllm(expression: str) -> str:
@@ -212,47 +213,38 @@ def require_gpu() -> None:
         )
 
 
+def server_command(model: Path, size: Size, port: int) -> list[str]:
+    """The command of vLLM's server on a port."""
+    command = [os.environ["VLLM_PYTHON"], "-m", "vllm.entrypoints.openai.api_server"]
+    command += ["--model", str(model), "--served-model-name", MODEL]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
+    command += ["--enable-prompt-tokens-details"]
+    for key, value in size.engine.items():
+        option = f"--{key.replace('_', '-')}"
+        if value is not True:
+            option += f"={value}"
+        command.append(option)
+    return [*command, "--structured-outputs-config", json.dumps(STRUCTURED)]
+
+
 @contextmanager
 def vllm_server(folder: Path, size: Size) -> Iterator[str]:
     """The address of vLLM's server on the model, up and asked once."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    options = [
-        f"--{key.replace('_', '-')}" + ("" if value is True else f"={value}")
-        for key, value in size.engine.items()
-    ]
-    structured = json.dumps({"backend": "xgrammar", "disable_any_whitespace": True})
-    command = [
-        os.environ["VLLM_PYTHON"],
-        "-m",
-        "vllm.entrypoints.openai.api_server",
-        "--model",
-        str(folder / "model"),
-    ]
-    command += [
-        "--served-model-name",
-        MODEL,
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--enable-prompt-tokens-details",
-        *options,
-    ]
-    with (folder / "vllm.log").open("w") as log:
-        process = subprocess.Popen(
-            [*command, "--structured-outputs-config", structured],
-            stdout=log,
-            stderr=log,
-        )
+    address = f"http://127.0.0.1:{port}"
+    log_file = folder / "vllm.log"
+    with log_file.open("w") as log:
+        command = server_command(folder / "model", size, port)
+        process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
-            while not is_up(f"http://127.0.0.1:{port}/health"):
+            while not is_up(f"{address}/health"):
                 if process.poll() is not None:
                     raise SystemExit(
-                        f"vLLM ended with exit code {process.returncode}; see {folder / 'vllm.log'}"
+                        f"vLLM ended with exit code {process.returncode}; see {log_file}"
                     )
                 time.sleep(1)
-            yield f"http://127.0.0.1:{port}/v1"
+            yield f"{address}/v1"
         finally:
             process.terminate()
             process.wait()
@@ -289,80 +281,32 @@ def counted(url: str, *names: str) -> list[float]:
     """Totals of the server's own counters."""
     with urllib.request.urlopen(url.removesuffix("/v1") + "/metrics") as response:
         lines = response.read().decode().splitlines()
-    return [
-        sum(
-            float(line.rpartition(" ")[2])
-            for line in lines
-            if line.startswith(f"vllm:{name}_total")
-        )
-        for name in names
-    ]
+    totals = []
+    for name in names:
+        counters = [line for line in lines if line.startswith(f"vllm:{name}_total")]
+        values = [line.rpartition(" ")[2] for line in counters]
+        totals.append(sum(map(float, values)))
+    return totals
 
 
 def server(folder: Path, size: Size, name: str) -> None:
     """Print wall times of the same questions by our client and by vLLM's, and then the judges
     from end to end.
     """
+    most = max(size.in_flight)
     with (
         vllm_client(folder) as client,
         vllm_server(folder, size) as url,
         tempfile.TemporaryDirectory() as temporary,
     ):
-        files = common.photographs(
-            Path(temporary), max(size.in_flight) * size.waves + 1, size.side
-        )
-        most = max(size.in_flight)
+        pictures = most * size.waves + 1
+        files = common.photographs(Path(temporary), pictures, size.side)
+        # the first calls compile and warm up
         common.in_own_process(
             judging, url, "viescore", "0shot", files[:most], most, size
-        )  # the first calls compile and warm up
-        print(
-            "The first question of each sample, from an empty prefix cache, by ours, theirs, "
-            "theirs, ours (theirs is `vllm bench serve`):\n"
         )
-        rows = Rows(Comparison.HEADER)
-        runs = itertools.product(COMPARED, size.in_flight, (True, False))
-        for (judge, setting), in_flight, structured in runs:
-            asks = first_questions(judge, setting, files[: in_flight * size.waves])
-            if not structured and not any(has_schema(ask) for ask in asks):
-                continue
-            compared = Comparison(judge, setting, structured, in_flight)
-            rows.add(*compared.cells(client, url, folder, files, size))
-        print("\nWhole verdicts:\n")
-        rows = Rows(
-            [
-                "judge",
-                "in flight",
-                "calls",
-                "s",
-                "calls/s",
-                "prefix cache",
-                "CPU ms a call",
-                "verdicts",
-            ]
-        )
-        in_flight = size.in_flight[0]
-        for judge, setting in JUDGES:
-            reset_prefix_cache(url)
-            seen, hits = counted(url, *PREFIX_CACHE)
-            chosen = files[: in_flight * size.waves]
-            cost, calls, statuses = common.in_own_process(
-                judging, url, judge, setting, chosen, in_flight, size
-            )
-            seen_after, hits_after = counted(url, *PREFIX_CACHE)
-            share, cpu = (
-                (hits_after - hits) / max(seen_after - seen, 1),
-                f"{1000 * cost.cpu / calls:.1f}",
-            )
-            rows.add(
-                judge,
-                in_flight,
-                calls,
-                f"{cost.wall:.1f}",
-                f"{calls / cost.wall:.2f}",
-                f"{share:.0%}",
-                cpu,
-                statuses,
-            )
+        print_comparisons(client, url, folder, files, size)
+        print_verdicts(url, files, size)
 
 
 class Rows:
@@ -378,11 +322,65 @@ class Rows:
         print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
+def print_comparisons(
+    client: subprocess.Popen[str], url: str, folder: Path, files: list[Path], size: Size
+) -> None:
+    """Print wall times of the same questions by our client and by vLLM's."""
+    print(
+        "The first question of each sample, from an empty prefix cache, by ours, theirs, "
+        "theirs, ours (theirs is `vllm bench serve`):\n"
+    )
+    rows = Rows(Comparison.HEADER)
+    runs = itertools.product(COMPARED, size.in_flight, (True, False))
+    for (judge, setting), in_flight, structured in runs:
+        asks = first_questions(judge, setting, files[: in_flight * size.waves])
+        if not structured and not any(has_schema(ask) for ask in asks):
+            continue
+        compared = Comparison(judge, setting, structured, in_flight)
+        rows.add(*compared.cells(client, url, folder, files, size))
+
+
+def print_verdicts(url: str, files: list[Path], size: Size) -> None:
+    """Print what the judges take from end to end."""
+    print("\nWhole verdicts:\n")
+    rows = Rows(
+        [
+            "judge",
+            "in flight",
+            "calls",
+            "s",
+            "calls/s",
+            "prefix cache",
+            "CPU ms a call",
+            "verdicts",
+        ]
+    )
+    in_flight = size.in_flight[0]
+    pictures = files[: in_flight * size.waves]
+    for judge, setting in JUDGES:
+        reset_prefix_cache(url)
+        queries_before, hits_before = counted(url, *PREFIX_CACHE)
+        cost, calls, statuses = common.in_own_process(
+            judging, url, judge, setting, pictures, in_flight, size
+        )
+        queries, hits = counted(url, *PREFIX_CACHE)
+        share = (hits - hits_before) / max(queries - queries_before, 1)
+        rows.add(
+            judge,
+            in_flight,
+            calls,
+            f"{cost.wall:.1f}",
+            f"{calls / cost.wall:.2f}",
+            f"{share:.0%}",
+            f"{1000 * cost.cpu / calls:.1f}",
+            statuses,
+        )
+
+
 def reset_prefix_cache(url: str) -> None:
     """Empty the server's prefix cache, so that who asks second has no advantage."""
-    with urllib.request.urlopen(
-        f"{url.removesuffix('/v1')}/reset_prefix_cache", data=b""
-    ):
+    address = f"{url.removesuffix('/v1')}/reset_prefix_cache"
+    with urllib.request.urlopen(address, data=b""):
         pass
 
 
@@ -391,7 +389,11 @@ def first_questions(
 ) -> list[Chat | Likelihood]:
     """The first question of a judge on each file."""
     prepared = prepare(judge, setting, common.options(None))
-    return [next(prepared.program(sample))[0] for sample in common.samples(files)]
+    questions = []
+    for sample in common.samples(files):
+        asks = next(prepared.program(sample))
+        questions.append(asks[0])
+    return questions
 
 
 def has_schema(ask: Chat | Likelihood) -> bool:
@@ -422,12 +424,10 @@ class Comparison:
 
     def asks(self, files: list[Path]) -> list[Chat | Likelihood]:
         """The questions, without their schemas where answers are free."""
-        return [
-            replace(ask, schema=None)
-            if isinstance(ask, Chat) and not self.structured
-            else ask
-            for ask in first_questions(self.judge, self.setting, files)
-        ]
+        questions = first_questions(self.judge, self.setting, files)
+        if self.structured:
+            return questions
+        return [drop_schema(ask) for ask in questions]
 
     def cells(
         self,
@@ -438,35 +438,42 @@ class Comparison:
         size: Size,
     ) -> list[object]:
         """The row of the table."""
-        *chosen, unmeasured = files[: self.in_flight * size.waves + 1]
+        *measured, unmeasured = files[: self.in_flight * size.waves + 1]
 
         def by_ours() -> common.Cost:
-            return common.in_own_process(asking, url, self, chosen, unmeasured, size)
+            return common.in_own_process(asking, url, self, measured, unmeasured, size)
 
         def by_theirs() -> float:
-            return client_seconds(client, url, folder, self, chosen, size)
+            return client_seconds(client, url, folder, self, measured, size)
 
-        first, their_first, their_second, second = [
-            with_tokens(url, measure)
-            for measure in (by_ours, by_theirs, by_theirs, by_ours)
-        ]
-        ours = first[0].wall, second[0].wall
-        theirs = their_first[0], their_second[0]
-        cpu = mean((first[0].cpu, second[0].cpu)) / len(chosen)
+        first, _ = with_tokens(url, by_ours)
+        their_first, _ = with_tokens(url, by_theirs)
+        their_second, their_tokens = with_tokens(url, by_theirs)
+        second, tokens = with_tokens(url, by_ours)
+        ours = (first.wall, second.wall)
+        theirs = (their_first, their_second)
+        compared = _UNEQUAL
+        if is_same_work(tokens, their_tokens):
+            compared = ratio(ours, theirs)
+        cpu = mean((first.cpu, second.cpu)) / len(measured)
         return [
             self.judge,
             "with a schema" if self.structured else "free",
             self.in_flight,
-            len(chosen),
+            len(measured),
             f"{mean(ours):.1f}",
             f"{mean(theirs):.1f}",
-            ratio(ours, theirs)
-            if is_same_work(second[1], their_second[1])
-            else _UNEQUAL,
-            token_words(second[1]),
-            token_words(their_second[1]),
+            compared,
+            token_words(tokens),
+            token_words(their_tokens),
             f"{1000 * cpu:.1f}",
         ]
+
+
+def drop_schema(ask: Chat | Likelihood) -> Chat | Likelihood:
+    if isinstance(ask, Chat):
+        return replace(ask, schema=None)
+    return ask
 
 
 def is_same_work(ours: Sequence[float], theirs: Sequence[float]) -> bool:
@@ -475,12 +482,19 @@ def is_same_work(ours: Sequence[float], theirs: Sequence[float]) -> bool:
     >>> is_same_work((2540, 1292), (1756, 1003)), is_same_work((1800, 990), (1756, 1003))
     (False, True)
     """
-    pairs = zip(ours, theirs, strict=True)
-    return all(abs(own - other) <= _SAME_WORK * max(own, other) for own, other in pairs)
+    for own, other in zip(ours, theirs, strict=True):
+        if abs(own - other) > _SAME_WORK * max(own, other):
+            return False
+    return True
 
 
 def token_words(counts: Sequence[float]) -> str:
     return ", ".join(f"{count:,.0f}" for count in counts)
+
+
+def spread_of(runs: Iterable[Sequence[float]]) -> float:
+    """How far apart runs of the same are at most."""
+    return max(max(times) - min(times) for times in runs)
 
 
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
@@ -490,9 +504,10 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
     >>> ratio((11.0, 11.2), (10.0, 10.1)), ratio((11.0, 12.0), (10.4, 11.2))
     ('1.10', '1.06, within the spread of two runs')
     """
-    spread = max(max(times) - min(times) for times in (ours, theirs))
-    value = f"{mean(ours) / mean(theirs):.2f}"
-    if abs(mean(ours) - mean(theirs)) <= spread:
+    our_mean = mean(ours)
+    their_mean = mean(theirs)
+    value = f"{our_mean / their_mean:.2f}"
+    if abs(our_mean - their_mean) <= spread_of((ours, theirs)):
         return f"{value}, within the spread of two runs"
     return value
 
@@ -502,10 +517,10 @@ def with_tokens(url: str, measure: Callable[[], R]) -> tuple[R, list[float]]:
     in and out meanwhile.
     """
     reset_prefix_cache(url)
-    before = counted(url, "prompt_tokens", "generation_tokens")
+    read_before, written_before = counted(url, *TOKENS)
     measured = measure()
-    after = counted(url, "prompt_tokens", "generation_tokens")
-    return measured, [end - start for start, end in zip(before, after, strict=True)]
+    read, written = counted(url, *TOKENS)
+    return measured, [read - read_before, written - written_before]
 
 
 def asking(
@@ -545,14 +560,10 @@ def judging(
     prepared = prepare(judge, setting, common.options(None))
     jobs = [Job(sample, prepared) for sample in common.samples(files)]
     with common.costs() as cost:
-        progress = asyncio.run(
-            common.judged(url, jobs, in_flight, max_tokens=size.answer_tokens)
-        )
-    return (
-        cost,
-        progress.usage.calls,
-        ", ".join(f"{status} {n}" for status, n in progress.statuses.items()),
-    )
+        run = common.judged(url, jobs, in_flight, max_tokens=size.answer_tokens)
+        progress = asyncio.run(run)
+    statuses = [f"{status} {n}" for status, n in progress.statuses.items()]
+    return cost, progress.usage.calls, ", ".join(statuses)
 
 
 def client_seconds(
@@ -570,45 +581,10 @@ def client_seconds(
     rows.write_text(
         "".join(json.dumps({"content": content(ask)}) + "\n" for ask in asks)
     )
-    first = asks[0]
-    body: dict[str, Any] = {"temperature": 0.0}
-    if isinstance(first, Chat) and first.schema is not None:
-        schema = {"name": "answer", "strict": True, "schema": first.schema}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
-    if isinstance(first, Likelihood):
-        body |= {"logprobs": True, "top_logprobs": 20}
-    limit = (size.answer_tokens or first.max_tokens) if isinstance(first, Chat) else 1
-    arguments = ["--backend", "openai-chat", "--base-url", url.removesuffix("/v1")]
-    arguments += [
-        "--endpoint",
-        "/v1/chat/completions",
-        "--model",
-        MODEL,
-        "--tokenizer",
-        str(folder / "model"),
-    ]
-    arguments += [
-        "--dataset-name",
-        "custom_image",
-        "--dataset-path",
-        str(rows),
-        "--custom-ensure-client-side-data",
-    ]
-    arguments += ["--num-prompts", str(len(asks)), "--custom-output-len", str(limit)]
-    arguments += [
-        "--max-concurrency",
-        str(compared.in_flight),
-        "--extra-body",
-        json.dumps(body),
-        "--disable-tqdm",
-    ]
-    arguments += [
-        "--save-result",
-        "--result-dir",
-        str(temporary),
-        "--result-filename",
-        "client.json",
-    ]
+    arguments = client_arguments(asks[0], len(asks), compared.in_flight, size)
+    arguments += ["--base-url", url.removesuffix("/v1")]
+    arguments += ["--tokenizer", str(folder / "model"), "--dataset-path", str(rows)]
+    arguments += ["--result-dir", str(temporary), "--result-filename", "client.json"]
     assert client.stdin is not None
     assert client.stdout is not None
     client.stdin.write(json.dumps(arguments) + "\n")
@@ -616,22 +592,44 @@ def client_seconds(
     if "measured\n" not in client.stdout:
         raise SystemExit(f"vLLM's benchmark ended early; see {folder / 'client.log'}")
     result = json.loads((temporary / "client.json").read_text())
-    if result["completed"] < len(asks):
+    completed = result["completed"]
+    if completed < len(asks):
         raise SystemExit(
-            f"{compared.judge}: vLLM's client completed {result['completed']} of {len(asks)}"
+            f"{compared.judge}: vLLM's client completed {completed} of {len(asks)}"
         )
     return float(result["duration"])
 
 
+def client_arguments(
+    ask: Chat | Likelihood, count: int, in_flight: int, size: Size
+) -> list[str]:
+    """What vLLM's client is told of so many questions like this one."""
+    body: dict[str, Any] = {"temperature": 0.0}
+    limit = 1
+    if isinstance(ask, Chat):
+        limit = size.answer_tokens or ask.max_tokens
+    if isinstance(ask, Chat) and ask.schema is not None:
+        body["response_format"] = common.response_format(ask.schema)
+    if isinstance(ask, Likelihood):
+        body |= {"logprobs": True, "top_logprobs": 20}
+    arguments = ["--backend", "openai-chat", "--endpoint", "/v1/chat/completions"]
+    arguments += ["--model", MODEL, "--dataset-name", "custom_image"]
+    arguments += ["--custom-ensure-client-side-data", "--num-prompts", str(count)]
+    arguments += ["--custom-output-len", str(limit), "--extra-body", json.dumps(body)]
+    arguments += ["--max-concurrency", str(in_flight), "--disable-tqdm"]
+    return [*arguments, "--save-result"]
+
+
 def content(ask: Chat | Likelihood) -> list[dict[str, Any]]:
     """The parts of an ask as the benchmark's data set has them."""
-    parts = [part for message in ask.messages for part in message.parts]
-    return [
-        {"type": "image", "image": str(part.source)}
-        if isinstance(part, Image)
-        else {"type": "text", "text": part}
-        for part in parts
-    ]
+    entries = []
+    for message in ask.messages:
+        for part in message.parts:
+            if isinstance(part, Image):
+                entries.append({"type": "image", "image": str(part.source)})
+            else:
+                entries.append({"type": "text", "text": part})
+    return entries
 
 
 def questions(
@@ -639,22 +637,22 @@ def questions(
 ) -> dict[str, list[Chat | Likelihood]]:
     """First questions of VIEScore and VQAScore on photographs."""
     files = common.photographs(temporary, count, side)
-    return {
-        judge: first_questions(judge, setting, files) for judge, setting in COMPARED
-    }
+    asks = {}
+    for judge, setting in COMPARED:
+        asks[judge] = first_questions(judge, setting, files)
+    return asks
 
 
 def engine(folder: Path, size: Size, name: str) -> None:
     """Print questions a second of vLLM in this process."""
     from vieval_plugin.backends.local.vllm import VLLMBackend
 
-    structured = {"backend": "xgrammar", "disable_any_whitespace": True}
-    arguments = {
-        "sampling": Sampling(max_tokens=size.answer_tokens),
-        "structured_outputs_config": structured,
-    }
     backend = VLLMBackend(
-        str(folder / "model"), usage=Usage(), **arguments, **size.engine
+        str(folder / "model"),
+        usage=Usage(),
+        sampling=Sampling(max_tokens=size.answer_tokens),
+        structured_outputs_config=STRUCTURED,
+        **size.engine,
     )
     timed(backend, size, max(size.in_flight) * size.waves)
 
@@ -682,27 +680,26 @@ def timed(backend: Any, size: Size, count: int) -> None:
             replies = backend.answer(list(enumerate(asks)), [0] * len(asks))
             seconds = time.perf_counter() - start
             kinds = sorted({type(reply).__name__ for reply in replies})
-            rows.append(
-                [
-                    judge,
-                    str(len(asks)),
-                    f"{seconds:.1f}",
-                    f"{len(asks) / seconds:.2f}",
-                    ", ".join(kinds),
-                ]
-            )
-    common.table(["judge", "questions", "s", "questions/s", "replies"], rows)
+            rate = len(asks) / seconds
+            rows.append([judge, len(asks), seconds, rate, ", ".join(kinds)])
+    columns = {
+        "judge": "",
+        "questions": "",
+        "s": ".1f",
+        "questions/s": ".2f",
+        "replies": "",
+    }
+    common.table(columns, rows)
 
 
 def run(*arguments: object) -> float:
     """Seconds of a command of VIEval; its output goes to the log."""
     start = time.perf_counter()
-    done = subprocess.run(
-        [*PYTHON, *map(str, arguments)], stdout=sys.stderr, check=False
-    )
+    options = list(map(str, arguments))
+    done = subprocess.run([*PYTHON, *options], stdout=sys.stderr, check=False)
     if done.returncode:
         raise SystemExit(
-            f"vieval {' '.join(map(str, arguments))} ended with exit code {done.returncode}"
+            f"vieval {' '.join(options)} ended with exit code {done.returncode}"
         )
     return time.perf_counter() - start
 
@@ -712,9 +709,8 @@ def training_cells(
 ) -> list[str]:
     """The row of a batch; no step time where two runs of as many steps differ by as much."""
     longer = mean(seconds[many]) - mean(seconds[few])
-    spread = max(max(times) - min(times) for times in seconds.values())
     cells = [str(batch), f"{mean(seconds[few]):.1f}"]
-    if longer <= spread:
+    if longer <= spread_of(seconds.values()):
         return [*cells, "within the spread of two runs", ""]
     each = longer / (many - few)
     return [*cells, f"{each:.3f}", f"{batch / each:.2f}"]
@@ -724,14 +720,16 @@ def adiee(folder: Path, size: Size, name: str) -> None:
     """Print seconds of a training step of ADIEE's scorer: of two lengths of training, what the
     longer took in addition.
     """
+    few = size.training_steps
+    many = 3 * size.training_steps
+    rows = []
     with tempfile.TemporaryDirectory() as temporary:
-        turns, data = Path(temporary, "turns"), Path(temporary, "data")
+        turns = Path(temporary, "turns")
+        data = Path(temporary, "data")
         run("data", "drawn", "--out", turns, "--count", 60, "--seed", 1)
         run("data", "adiee", turns, "--out", data, "--most", 2, "--seed", 1)
-        rows = []
         for batch in size.training_batches:
             options = ("--base", folder / "model", "--batch-size", batch, "--seed", 1)
-            few, many = size.training_steps, 3 * size.training_steps
             seconds: dict[int, list[float]] = {few: [], many: []}
             for steps in (few, many, many, few):
                 trained = Path(temporary, f"{batch}-{steps}")
@@ -739,26 +737,19 @@ def adiee(folder: Path, size: Size, name: str) -> None:
                 seconds[steps].append(run(*command, *options))
                 shutil.rmtree(trained)  # it holds the whole model
             rows.append(training_cells(batch, few, many, seconds))
-    common.table(
-        ["batch", f"s of {size.training_steps} steps", "s a step", "edits/s"], rows
-    )
+    common.table(["batch", f"s of {few} steps", "s a step", "edits/s"], rows)
 
 
 def metrics(folder: Path, size: Size, name: str) -> None:
     """Print images a second of CLIP in the shape of ViT-B/32, by batch."""
-    count = 64 if name == "tiny" else 2000
-    for batch in (*size.batches, *([128] if name == "7b" else [])):
-        options = [
-            "--images",
-            count,
-            "--side",
-            size.side,
-            "--batch",
-            batch,
-            "--rounds",
-            2,
-        ]
-        command = [sys.executable, "bench/scorer.py", *map(str, options)]
+    count = 64
+    batches = list(size.batches)
+    if name == "7b":
+        count = 2000
+        batches.append(128)
+    for batch in batches:
+        command = [sys.executable, "bench/scorer.py", "--images", str(count)]
+        command += ["--side", str(size.side), "--batch", str(batch), "--rounds", "2"]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         print(f"```text\n{done.stdout.strip()}\n```\n")
 
@@ -793,43 +784,55 @@ def objects(folder: Path, size: Size, name: str) -> None:
     from vieval_plugin.backends.image_tools import object_detector
     from vieval_plugin.backends.metrics.network_metrics import Scorers
     from vieval_plugin.config import Scorer
+
+    count = 1000
+    shape = SWIN_S
+    if name == "tiny":
+        count = 8
+        shape = {}
+        object_detector.SHORTER_SIDE = 96
+        object_detector.LONGEST_SIDE = 160
+    classes = object_detector.COCO_CLASSES
+    rows = Rows(["batch", "s", "images/s"])
+    with tempfile.TemporaryDirectory() as temporary:
+        home = Path(temporary)
+        masks = tiny_segmenter.build(home / "masks", classes, **shape)
+        colors = scorer.build(home / "colors")
+        jobs = object_jobs(common.photographs(home, count, size.side))
+        for batch in size.batches:
+            networks = {
+                "objects": Scorer(str(masks), batch_size=batch),
+                "objects_color": Scorer(str(colors)),
+            }
+            scorers = Scorers(networks)
+            judge_objects(jobs[:batch], scorers)  # pays for loading
+            seconds = judge_objects(jobs, scorers)
+            rows.add(batch, f"{seconds:.1f}", f"{len(jobs) / seconds:.1f}")
+
+
+def object_jobs(files: list[Path]) -> list[Job]:
+    """Jobs of `objects` on pictures."""
+    wanted = {"include": [{"class": "cat", "color": "red"}, {"class": "dog"}]}
+    texts = {"prompt": "a cat", "objects": json.dumps(wanted)}
+    prepared = prepare("objects", None, common.options(None))
+    jobs = []
+    for sample in common.samples(files):
+        jobs.append(Job(replace(sample, texts=texts), prepared))
+    return jobs
+
+
+def judge_objects(jobs: list[Job], scorers: Any) -> float:
+    """Seconds that the jobs take."""
     from vieval_plugin.run.progress import Progress
     from vieval_plugin.run.router import refuse_questions
     from vieval_plugin.run.runner import judge_in_batches
 
-    is_tiny = name == "tiny"
-    if is_tiny:
-        object_detector.SHORTER_SIDE, object_detector.LONGEST_SIDE = 96, 160
-    wanted = {"include": [{"class": "cat", "color": "red"}, {"class": "dog"}]}
-    rows = Rows(["batch", "s", "images/s"])
-    with tempfile.TemporaryDirectory() as temporary:
-        home, classes = Path(temporary), object_detector.COCO_CLASSES
-        masks = tiny_segmenter.build(
-            home / "masks", classes, **({} if is_tiny else SWIN_S)
-        )
-        colors = scorer.build(home / "colors")
-        files = common.photographs(home, 8 if is_tiny else 1000, size.side)
-        samples = [
-            replace(sample, texts={"prompt": "a cat", "objects": json.dumps(wanted)})
-            for sample in common.samples(files)
-        ]
-        prepared = prepare("objects", None, common.options(None))
-        jobs = [Job(sample, prepared) for sample in samples]
-        for batch in size.batches:
-            scorers = Scorers(
-                {
-                    "objects": Scorer(str(masks), batch_size=batch),
-                    "objects_color": Scorer(str(colors)),
-                }
-            )
-            for count in (batch, len(jobs)):  # the first pays for loading
-                start = time.perf_counter()
-                outcomes = judge_in_batches(
-                    jobs[:count], refuse_questions, Progress(), None, scorers=scorers
-                )
-                assert all(outcome.verdict.status.usable for outcome in outcomes)
-                seconds = time.perf_counter() - start
-            rows.add(str(batch), f"{seconds:.1f}", f"{len(jobs) / seconds:.1f}")
+    start = time.perf_counter()
+    outcomes = judge_in_batches(
+        jobs, refuse_questions, Progress(), None, scorers=scorers
+    )
+    assert all(outcome.verdict.status.usable for outcome in outcomes)
+    return time.perf_counter() - start
 
 
 def ray(folder: Path, size: Size, name: str) -> None:
@@ -839,37 +842,34 @@ def ray(folder: Path, size: Size, name: str) -> None:
     from pyarrow import parquet
 
     count = 64 if name == "tiny" else 4000
+    shard = max(count // 8, 1)
     with tempfile.TemporaryDirectory() as temporary:
-        clip, data = scorer.build(Path(temporary, "clip")), Path(temporary, "data")
+        home = Path(temporary)
+        clip = scorer.build(home / "clip")
+        data = home / "data"
         data.mkdir()
-        files = common.photographs(Path(temporary), count, size.side)
+        files = common.photographs(home, count, size.side)
+        samples = common.samples(files)
         columns = {
             "uid": [file.stem for file in files],
             "image": [file.read_bytes() for file in files],
-            "prompt": [
-                f"a hillside at dusk, number {number}" for number in range(count)
-            ],
+            "prompt": [sample.texts["prompt"] for sample in samples],
         }
-        parquet.write_table(
-            pyarrow.table(columns),
-            data / "part-0.parquet",
-            row_group_size=max(count // 8, 1),
-        )
-        options = (
-            "--judge",
-            "clip_score",
-            "--scorer",
-            clip,
-            "--rows-per-shard",
-            max(count // 8, 1),
-        )
-        local = run("score", data, "--out", Path(temporary, "local"), *options)
-        actors = run("score", data, "--out", Path(temporary, "ray"), *options, "--ray")
+        path = data / "part-0.parquet"
+        parquet.write_table(pyarrow.table(columns), path, row_group_size=shard)
+        options = ["--judge", "clip_score", "--scorer", clip, "--rows-per-shard", shard]
+        local = run("score", data, "--out", home / "local", *options)
+        actors = run("score", data, "--out", home / "ray", *options, "--ray")
     rows = [
-        [what, f"{s:.1f}", f"{count / s:.1f}"]
-        for what, s in (("this process", local), ("Ray's actors", actors))
+        ["this process", local, count / local],
+        ["Ray's actors", actors, count / actors],
     ]
-    common.table(["by", "s, with start", "rows/s"], rows)
+    columns = {
+        "by": "",
+        "s, with start": ".1f",
+        "rows/s": ".1f",
+    }
+    common.table(columns, rows)
 
 
 def orders(folder: Path, size: Size, name: str) -> None:
@@ -878,12 +878,11 @@ def orders(folder: Path, size: Size, name: str) -> None:
     """
     rows = Rows(prefix_cache.HEADER)
     with vllm_server(folder, size) as url:
+        server_url = url.removesuffix("/v1")
         for kind in ("tig", "tie"):
             for order in prefix_cache.ORDERS:
-                server_url = url.removesuffix("/v1")
-                rows.add(
-                    *prefix_cache.row(server_url, MODEL, kind, size.side, order, 8)
-                )
+                cells = prefix_cache.row(server_url, MODEL, kind, size.side, order, 8)
+                rows.add(*cells)
 
 
 STEPS = {
@@ -903,7 +902,7 @@ STEPS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = common.script_parser(common.first_line(__doc__))
     parser.add_argument("step", choices=STEPS)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--size", choices=SIZES, default="7b")

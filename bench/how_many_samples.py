@@ -9,7 +9,6 @@ sample shares with all makes the last sizes look better than they are.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -18,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from bench.common import conditions, table
+from bench.common import conditions, script_parser, table
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.card.plan import draw_sample
@@ -40,43 +39,40 @@ def complete(
 ) -> list[Run]:
     """The runs of published judges with logs of all parts, on all samples."""
     parts = {sample.id.part for sample in judged}
-    judges = [
-        judge
-        for judge in present(benchmark.name, published)
-        if parts <= set(parts_present(judge, published))
-    ]
-    return [
-        replace(run_of(judge, published, judged), label=judge.title) for judge in judges
-    ]
+    runs = []
+    for judge in present(benchmark.name, published):
+        if parts <= set(parts_present(judge, published)):
+            run = run_of(judge, published, judged)
+            runs.append(replace(run, label=judge.title))
+    return runs
 
 
 def numbers(
     benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions
 ) -> Mapping[str, Estimate]:
     """The number of each judge by the first statistic that ranks judges."""
-    findings = benchmark.report.findings(
-        benchmark.name, tuple(benchmark.parts), runs, options
-    )
-    return {
-        number.system: number.estimate
-        for number in findings.numbers
-        if findings.ranked[0].has(number)
-    }
+    parts = tuple(benchmark.parts)
+    findings = benchmark.report.findings(benchmark.name, parts, runs, options)
+    ranking = findings.ranked[0]
+    by_judge = {}
+    for number in findings.numbers:
+        if ranking.has(number):
+            by_judge[number.system] = number.estimate
+    return by_judge
 
 
 def limited(run: Run, ids: set[SampleId]) -> Run:
     """The same run on these samples alone."""
-    kept = {
-        part: [rows for rows in several if rows[0].id in ids]
-        for part, several in run.records.items()
-    }
-    return replace(run, records={part: rows for part, rows in kept.items() if rows})
+    records = {}
+    for part, several in run.records.items():
+        kept = [rows for rows in several if rows[0].id in ids]
+        if kept:
+            records[part] = kept
+    return replace(run, records=records)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("data", type=Path, help="a data folder with the benchmark")
     parser.add_argument("published", type=Path, help="the folder of published verdicts")
     parser.add_argument("--benchmark", choices=SIZES, default="imagenhub")
@@ -88,72 +84,57 @@ def main() -> None:
     )
     options = parser.parse_args()
     print(f"{conditions()}; {options.samples} samples of each size")
-    benchmark, statistics = (
-        benchmark_registry.benchmark(options.benchmark),
-        StatisticsOptions(draws=options.resamples),
-    )
-    judged = [
-        sample
-        for part in benchmark.parts
-        for sample in benchmark.load(options.data, part)
-    ]
+    benchmark = benchmark_registry.benchmark(options.benchmark)
+    statistics = StatisticsOptions(draws=options.resamples)
+    judged = []
+    for part in benchmark.parts:
+        judged += benchmark.load(options.data, part)
     runs = complete(benchmark, judged, options.published)
-    whole = {
-        label: number
-        for label, number in numbers(benchmark, runs, statistics).items()
-        if not str(number.coverage)
-    }
-    # of the other aspects nothing is shown
-    runs = [
-        replace(run, aspects=run.aspects[-1:]) for run in runs if run.label in whole
-    ]
+    whole = {}
+    for label, number in numbers(benchmark, runs, statistics).items():
+        if not str(number.coverage):
+            whole[label] = number
     order = sorted(whole, key=lambda label: -whole[label].value)
     print("; ".join(f"{label} {whole[label].value:.3f}" for label in order))
+    # of the other aspects nothing is shown
+    ranked = [
+        replace(run, aspects=run.aspects[-1:]) for run in runs if run.label in whole
+    ]
     rows = []
     for size in (*SIZES[options.benchmark], len(judged)):
-        drawn = []
-        for seed in tqdm(
-            range(options.samples if size < len(judged) else 1),
-            desc=str(size),
-            disable=None,
-        ):
+        count = options.samples if size < len(judged) else 1
+        sampled = []
+        for seed in tqdm(range(count), desc=str(size), disable=None):
             ids = {sample.id for sample in draw_sample(judged, size, seed)}
-            drawn.append(
-                numbers(
-                    benchmark,
-                    [limited(run, ids) for run in runs],
-                    replace(statistics, seed=seed),
-                )
-            )
-        rows.append(row(size, drawn, whole, order))
+            fewer = [limited(run, ids) for run in ranked]
+            sampled.append(numbers(benchmark, fewer, replace(statistics, seed=seed)))
+        rows.append(row(size, sampled, whole, order))
     neighbours = [f"{better} above {worse}" for better, worse in pairwise(order)]
     table(["samples", "bias", "SD", "width", "holds %", *neighbours], rows)
 
 
 def row(
     size: int,
-    drawn: Sequence[Mapping[str, Estimate]],
+    sampled: Sequence[Mapping[str, Estimate]],
     whole: Mapping[str, Estimate],
     order: Sequence[str],
 ) -> list[str]:
     """A row of the table: over judges and samples, then a percentage for each two neighbours."""
-    values, low, high = (
-        np.array([[getattr(of[label], name) for label in order] for of in drawn])
-        for name in ("value", "low", "high")
-    )
+    ordered = [[of_judge[label] for label in order] for of_judge in sampled]
+    values = np.array([[number.value for number in row] for row in ordered])
+    lows = np.array([[number.low for number in row] for row in ordered])
+    highs = np.array([[number.high for number in row] for row in ordered])
     truth = np.array([whole[label].value for label in order])
-    holds = (low <= truth) & (truth <= high)
-    right = [
-        100 * np.mean(values[:, place] > values[:, place + 1])
-        for place in range(len(order) - 1)
-    ]
+    errors = values - truth
+    is_held = (lows <= truth) & (truth <= highs)
+    is_right = values[:, :-1] > values[:, 1:]
     return [
         str(size),
-        f"{np.nanmean(values - truth):+.3f}",
-        f"{np.nanstd(values - truth):.3f}",
-        f"{np.nanmean(high - low):.3f}",
-        f"{100 * holds.mean():.0f}",
-        *(f"{share:.0f}" for share in right),
+        f"{np.nanmean(errors):+.3f}",
+        f"{np.nanstd(errors):.3f}",
+        f"{np.nanmean(highs - lows):.3f}",
+        f"{100 * is_held.mean():.0f}",
+        *(f"{100 * share:.0f}" for share in is_right.mean(axis=0)),
     ]
 
 

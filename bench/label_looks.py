@@ -8,14 +8,13 @@ at its levels.
 
 from __future__ import annotations
 
-import argparse
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import scipy
 
-from bench.common import conditions, table
+from bench.common import IMAGENHUB_FOLDER, conditions, script_parser, table
 from bench.labels_needed import RecordedTask, recorded_tasks
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.decisions import LOOK_LEVELS
@@ -23,13 +22,15 @@ from vieval_plugin.stats.decisions import LOOK_LEVELS
 
 def differences(task: RecordedTask) -> list[Floats]:
     """People's differences on common prompts of each two generators of a task."""
-    table_of = np.full((task.generators.max() + 1, task.prompts.max() + 1), np.nan)
-    table_of[task.generators, task.prompts] = task.ratings
-    pairs = [
-        table_of[first] - table_of[second]
-        for first, second in combinations(range(len(table_of)), 2)
-    ]
-    return [pair[~np.isnan(pair)] for pair in pairs]
+    shape = (task.generators.max() + 1, task.prompts.max() + 1)
+    ratings = np.full(shape, np.nan)
+    ratings[task.generators, task.prompts] = task.ratings
+    pairs = []
+    for first, second in combinations(ratings, 2):
+        difference = first - second
+        is_common = ~np.isnan(difference)
+        pairs.append(difference[is_common])
+    return pairs
 
 
 def p_values(sequences: Floats, ends: np.ndarray) -> Floats:
@@ -38,9 +39,11 @@ def p_values(sequences: Floats, ends: np.ndarray) -> Floats:
     """
     n = ends.astype(float)
     means = np.cumsum(sequences, axis=1)[:, ends - 1] / n
-    squares = np.cumsum(sequences**2, axis=1)[:, ends - 1]
-    errors = np.sqrt(np.maximum(squares / n - means**2, 1e-12) / (n - 1))
-    return np.asarray(2 * scipy.stats.t.sf(np.abs(means) / errors, n - 1))
+    squares = np.cumsum(sequences**2, axis=1)[:, ends - 1] / n
+    variances = np.maximum(squares - means**2, 1e-12)
+    errors = np.sqrt(variances / (n - 1))
+    t = np.abs(means) / errors
+    return np.asarray(2 * scipy.stats.t.sf(t, n - 1))
 
 
 def outcomes(sequences: Floats) -> dict[str, tuple[float, float]]:
@@ -55,53 +58,54 @@ def outcomes(sequences: Floats) -> dict[str, tuple[float, float]]:
         "p <= .05 each 10 prompts": (every_ten, np.full(len(every_ten), 0.05)),
         "quarters of a plan": (quarters, np.array(LOOK_LEVELS)),
     }
-    found = {}
-    for name, (ends, levels) in rules.items():
-        significant = p_values(sequences, ends) <= levels
-        decided = significant.any(axis=1)
-        at = np.where(decided, ends[significant.argmax(axis=1)], n)
-        found[name] = float(decided.mean()), float(at.mean() / n)
-    return found
+    by_rule = {}
+    for rule, (ends, levels) in rules.items():
+        is_significant = p_values(sequences, ends) <= levels
+        is_decided = is_significant.any(axis=1)
+        first_looks = is_significant.argmax(axis=1)
+        prompts = np.where(is_decided, ends[first_looks], n)
+        by_rule[rule] = (
+            float(is_decided.mean()),
+            float(prompts.mean() / n),
+        )
+    return by_rule
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "data",
-        type=Path,
-        help="a folder with imagenhub/human_ratings and viescore_logs",
-    )
+    parser = script_parser(__doc__, seed=0)
+    parser.add_argument("data", type=Path, help=IMAGENHUB_FOLDER)
     parser.add_argument(
         "--runs",
         type=int,
         default=2000,
         help="random orders of each pair (default 2000)",
     )
-    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     print(f"{conditions()}; {options.runs} runs, seed {options.seed}")
     rng = np.random.default_rng(options.seed)
-    pairs = [
-        pair
-        for task in recorded_tasks(options.data, "GPT-4o zero-shot")
-        for pair in differences(task)
-    ]
+    pairs = []
+    for task in recorded_tasks(options.data, "GPT-4o zero-shot"):
+        pairs += differences(task)
     for title in ("as people rated", "no difference"):
-        found = []
+        by_pair = []
         for pair in pairs:
-            sequences = rng.permuted(np.tile(pair, (options.runs, 1)), axis=1)
+            copies = np.tile(pair, (options.runs, 1))
+            sequences = rng.permuted(copies, axis=1)
             if title == "no difference":
                 sequences *= rng.choice([-1.0, 1.0], sequences.shape)
-            found.append(outcomes(sequences))
+            by_pair.append(outcomes(sequences))
         rows = []
-        for rule in found[0]:
-            decided, used = np.mean([of_pair[rule] for of_pair in found], axis=0)
-            rows.append([rule, f"{decided:.1%}", f"{used:.0%}"])
+        for rule in by_pair[0]:
+            means = np.mean([by_rule[rule] for by_rule in by_pair], axis=0)
+            rows.append([rule, *means])
         prompts = np.mean([len(pair) for pair in pairs])
         print(f"{len(pairs)} pairs, {prompts:.0f} prompts in the mean, {title}:")
-        table(["rule", "decided", "prompts used"], rows)
+        columns = {
+            "rule": "",
+            "decided": ".1%",
+            "prompts used": ".0%",
+        }
+        table(columns, rows)
 
 
 if __name__ == "__main__":

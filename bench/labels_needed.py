@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import combinations
@@ -20,11 +21,15 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from bench.common import conditions, table
-from vieval_plugin import config
+from bench.common import (
+    IMAGENHUB_FOLDER,
+    conditions,
+    mean_rating,
+    recorded_samples,
+    script_parser,
+    table,
+)
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.results import replay
-from vieval_plugin.stats.agreement import annotator_mean
 from vieval_plugin.stats.calibration import (
     Labels,
     held_out,
@@ -59,86 +64,107 @@ class RecordedTask(NamedTuple):
     generators: np.ndarray
 
 
+class Rated(NamedTuple):
+    """An image with the score of a judge and people's mean rating."""
+
+    score: float
+    rating: float
+    prompt: str
+    generator: str
+
+
+def recorded_task(kind: str, rows: Sequence[Rated]) -> RecordedTask:
+    """The rated images of a task, with numbers for prompts and generators."""
+    scores, ratings, prompts, generators = zip(*rows, strict=True)
+    return RecordedTask(
+        kind,
+        np.array(scores),
+        np.array(ratings),
+        np.unique(prompts, return_inverse=True)[1],
+        np.unique(generators, return_inverse=True)[1],
+    )
+
+
 def recorded_tasks(data: Path, judge: str) -> list[RecordedTask]:
     """The tasks of a recorded judge."""
     logs, setting = JUDGES[judge]
-    benchmark, recording = (
-        benchmark_registry.benchmark("imagenhub"),
-        replay.load(data / "viescore_logs" / logs, "viescore"),
-    )
-    tasks = []
+    parts = defaultdict(list)
+    for sample, verdict, _ in recorded_samples(data, logs, setting):
+        if "O" in verdict.scores:
+            row = Rated(
+                verdict.scores["O"],
+                mean_rating(sample.ratings["O"]),
+                sample.id.uid,
+                sample.id.image_model,
+            )
+            parts[sample.id.part].append(row)
+    return [
+        recorded_task(part, rows)
+        for part, rows in parts.items()
+        if len(rows) >= FEWEST_IMAGES
+    ]
+
+
+def imagenhub_ratings(data: Path) -> dict[tuple[str, str], float]:
+    """People's mean rating by image model and uid."""
+    benchmark = benchmark_registry.benchmark("imagenhub")
+    ratings = {}
     for part in benchmark.parts:
-        rows = []
         for sample in benchmark.load(data, part):
-            verdict, _ = replay.replayed(
-                recording, sample.id, 0, "viescore", setting, "judge", config.Config()
-            )
-            if "O" in verdict.scores:
-                people = float(
-                    annotator_mean([[rating] for rating in sample.ratings["O"]])[0]
-                )
-                rows.append(
-                    (verdict.scores["O"], people, sample.id.uid, sample.id.image_model)
-                )
-        if len(rows) >= FEWEST_IMAGES:
-            scores, ratings, prompts, generators = zip(*rows, strict=True)
-            numbers = (
-                np.unique(names, return_inverse=True)[1]
-                for names in (prompts, generators)
-            )
-            tasks.append(
-                RecordedTask(part, np.array(scores), np.array(ratings), *numbers)
-            )
-    return tasks
+            key = (sample.id.image_model, sample.id.uid)
+            ratings[key] = mean_rating(sample.ratings["O"])
+    return ratings
+
+
+Metrics = dict[tuple[str, str], list[Rated]]
+
+
+"""Rated images by metric and task."""
+
+
+def image_metrics(data: Path) -> Metrics:
+    """The metrics that the authors of VIEScore recorded on ImagenHub."""
+    ratings = imagenhub_ratings(data)
+    rows = defaultdict(list)
+    logs = data / "viescore_logs" / "results_autometrics"
+    for path in sorted(logs.glob("*/*.json")):
+        model = path.stem
+        task = path.parent.name
+        for uid, values in json.loads(path.read_text()).items():
+            if (model, uid) not in ratings:
+                continue
+            for name, value in values.items():
+                score = 1 - value if name == "LPIPS" else value
+                row = Rated(score, ratings[model, uid], uid, model)
+                rows[name, task].append(row)
+    return rows
+
+
+def video_metrics(data: Path) -> Metrics:
+    """The metrics of T2VScore's videos."""
+    folder = data / "t2v_metrics"
+    people = json.loads((folder / "t2vscore_alignment_score.json").read_text())
+    rows = defaultdict(list)
+    with (folder / "t2vscore_results.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            video = row["video_id"]
+            model = row["model_name"]
+            rating = (people[video]["models"][model][0] - 1) / 4
+            for name in list(row)[3:]:
+                is_percentage = name.startswith(("CLIP", "X-CLIP"))
+                score = float(row[name]) / (100 if is_percentage else 1)
+                rows[name, "t2vscore"].append(Rated(score, rating, video, model))
+    return rows
 
 
 def metric_tasks(data: Path) -> dict[str, list[RecordedTask]]:
     """The tasks of recorded metrics: two on ImagenHub, four on the videos of T2VScore, all from
     0 to 1, higher is better.
     """
-    benchmark = benchmark_registry.benchmark("imagenhub")
-    samples = [
-        sample for part in benchmark.parts for sample in benchmark.load(data, part)
-    ]
-    ratings = {
-        (sample.id.image_model, sample.id.uid): float(
-            annotator_mean([[rating] for rating in sample.ratings["O"]])[0]
-        )
-        for sample in samples
-    }
-    rows: dict[tuple[str, str], list[tuple[float, float, str, str]]] = defaultdict(list)
-    for path in sorted(
-        (data / "viescore_logs" / "results_autometrics").glob("*/*.json")
-    ):
-        for uid, values in json.loads(path.read_text()).items():
-            for name, value in values.items():
-                if (path.stem, uid) in ratings:
-                    score = 1 - value if name == "LPIPS" else value
-                    rows[name, path.parent.name].append(
-                        (score, ratings[path.stem, uid], uid, path.stem)
-                    )
-    people = json.loads(
-        (data / "t2v_metrics" / "t2vscore_alignment_score.json").read_text()
-    )
-    with (data / "t2v_metrics" / "t2vscore_results.csv").open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            rating = (people[row["video_id"]]["models"][row["model_name"]][0] - 1) / 4
-            for name in list(row)[3:]:
-                score = float(row[name]) / (
-                    100 if name.startswith(("CLIP", "X-CLIP")) else 1
-                )
-                rows[name, "t2vscore"].append(
-                    (score, rating, row["video_id"], row["model_name"])
-                )
     tasks = defaultdict(list)
-    for (name, part), of_task in rows.items():
-        scores, rated, prompts, generators = zip(*of_task, strict=True)
-        numbers = (
-            np.unique(names, return_inverse=True)[1] for names in (prompts, generators)
-        )
-        tasks[name].append(
-            RecordedTask(part, np.array(scores), np.array(rated), *numbers)
-        )
+    for metrics in (image_metrics(data), video_metrics(data)):
+        for (name, part), rows in metrics.items():
+            tasks[name].append(recorded_task(part, rows))
     return tasks
 
 
@@ -153,13 +179,15 @@ def drawn(
         return rng.permutation(len(task.scores))[:number]
     makers = np.unique(task.generators)
     shares = np.full(len(makers), number // len(makers))
-    shares[rng.permutation(len(makers))[: number - shares.sum()]] += 1
+    remainder = number - shares.sum()
+    shares[rng.permutation(len(makers))[:remainder]] += 1
     places = rng.permutation(task.prompts.max() + 1)
-    by_maker = (np.flatnonzero(task.generators == maker) for maker in makers)
-    chosen = (images[np.argsort(places[task.prompts[images]])] for images in by_maker)
-    return np.concatenate(
-        [images[:share] for images, share in zip(chosen, shares, strict=True)]
-    )
+    labelled = []
+    for maker, share in zip(makers, shares, strict=True):
+        images = np.flatnonzero(task.generators == maker)
+        order = np.argsort(places[task.prompts[images]])
+        labelled.append(images[order][:share])
+    return np.concatenate(labelled)
 
 
 def labels_of(task: RecordedTask, images: np.ndarray) -> Labels:
@@ -183,15 +211,16 @@ def draw_labels(
 
 def joined(labels: Sequence[Labels]) -> Labels:
     """The labels of several tasks as those of one file."""
-    scores, ratings = (
-        np.concatenate([getattr(part, name) for part in labels])
-        for name in ("scores", "ratings")
-    )
-    names = (
-        [name for part in labels for name in getattr(part, field)]
-        for field in ("kinds", "prompts", "generators")
-    )
-    return Labels(scores, ratings, *names)
+    kinds = []
+    prompts = []
+    generators = []
+    for part in labels:
+        kinds += part.kinds
+        prompts += part.prompts
+        generators += part.generators
+    scores = np.concatenate([part.scores for part in labels])
+    ratings = np.concatenate([part.ratings for part in labels])
+    return Labels(scores, ratings, kinds, prompts, generators)
 
 
 def calibrated_kinds(labels: Sequence[Labels], seed: int) -> set[str] | None:
@@ -205,6 +234,41 @@ def calibrated_kinds(labels: Sequence[Labels], seed: int) -> set[str] | None:
     return {*together.kinds} - refused_kinds(together, predicted, 500, seed).keys()
 
 
+def case_errors(train: Labels, task: RecordedTask, tested: np.ndarray) -> Floats:
+    """Absolute, then squared errors on some images of raw, mean, median and calibrated."""
+    raw = task.scores[tested]
+    fit = isotonic_fit(train.scores, train.ratings)
+    predictions = [
+        raw,
+        np.full(len(raw), train.ratings.mean()),
+        np.full(len(raw), np.median(train.ratings)),
+        np.interp(raw, *fit),
+    ]
+    off = np.array(predictions) - task.ratings[tested]
+    return np.stack([np.abs(off).mean(axis=1), (off**2).mean(axis=1)])
+
+
+def training_labels(labels: Labels, kind: str, left_out: int | None) -> Labels:
+    """The labels on which a task is fitted, without those of one of its generators."""
+    is_used = np.array(labels.generators) != f"{kind}/{left_out}"
+    if kind in labels.large_kinds:
+        is_used &= np.array(labels.kinds) == kind
+    return labels.where(is_used)
+
+
+def task_errors(labels: Labels, task: RecordedTask, is_unseen: np.ndarray) -> Floats:
+    """Errors on other prompts, and the mean of those on other generators too."""
+    cases = []
+    for left_out in (None, *np.unique(task.generators)):
+        tested = is_unseen
+        if left_out is not None:
+            tested = is_unseen & (task.generators == left_out)
+        train = training_labels(labels, task.kind, left_out)
+        if len(train.scores) and tested.any():
+            cases.append(case_errors(train, task, tested))
+    return np.stack([cases[0], np.mean(cases[1:], axis=0)])
+
+
 def errors(
     tasks: Sequence[RecordedTask],
     number: int,
@@ -215,225 +279,202 @@ def errors(
 
     Fitted as `vieval calibrate` fits: by task with 30 labels of each, else on those of all.
     """
-    held_back, chosen = [], []
+    unseen = []
+    labelled = []
     for task in tasks:
-        unseen = (
-            rng.permutation(task.prompts.max() + 1)[task.prompts]
-            < (task.prompts.max() + 1) / 5
-        )
-        available = np.flatnonzero(~unseen)
+        prompts = task.prompts.max() + 1
+        is_unseen = rng.permutation(prompts)[task.prompts] < prompts / 5
+        available = np.flatnonzero(~is_unseen)
         others = RecordedTask(task.kind, *(column[available] for column in task[1:]))
-        chosen.append(
-            labels_of(task, available[drawn(others, number, rng, on_prompts)])
-        )
-        held_back.append(unseen)
-    labels = joined(chosen)
-    large, kinds, makers = (
-        labels.large_kinds,
-        np.array(labels.kinds),
-        np.array(labels.generators),
-    )
+        images = available[drawn(others, number, rng, on_prompts)]
+        labelled.append(labels_of(task, images))
+        unseen.append(is_unseen)
+    labels = joined(labelled)
     by_task = []
-    for task, unseen in zip(tasks, held_back, strict=True):
-        by_case = []
-        for left_out in (None, *np.unique(task.generators)):
-            same_function = (
-                kinds == task.kind if task.kind in large else np.full(len(kinds), True)
-            )
-            train = same_function & (makers != f"{task.kind}/{left_out}")
-            test = (
-                unseen if left_out is None else unseen & (task.generators == left_out)
-            )
-            if not train.any() or not test.any():
-                continue
-            ratings, raw = labels.ratings[train], task.scores[test]
-            constants = (
-                np.full(len(raw), value)
-                for value in (ratings.mean(), np.median(ratings))
-            )
-            fitted = np.interp(raw, *isotonic_fit(labels.scores[train], ratings))
-            off = np.array([raw, *constants, fitted]) - task.ratings[test]
-            by_case.append(np.stack([np.abs(off).mean(axis=1), (off**2).mean(axis=1)]))
-        by_task.append(np.stack([by_case[0], np.mean(by_case[1:], axis=0)]))
+    for task, is_unseen in zip(tasks, unseen, strict=True):
+        by_task.append(task_errors(labels, task, is_unseen))
     return np.mean(by_task, axis=0)
+
+
+def mean_with_range(values: Floats) -> str:
+    """The mean of runs, and the range of 95% of them."""
+    low = np.quantile(values, 0.025)
+    high = np.quantile(values, 0.975)
+    return f"{values.mean():.3f} [{low:.3f}, {high:.3f}]"
 
 
 def print_errors(tasks: Sequence[RecordedTask], options: argparse.Namespace) -> None:
     rows = []
     for number in options.labels:
-        runs = np.array(
-            [
-                errors(
-                    tasks,
-                    number,
-                    np.random.default_rng([options.seed, seed, number]),
-                    options.on_prompts,
-                )
-                for seed in tqdm(
-                    range(options.runs), desc=f"errors, {number} labels", disable=None
-                )
-            ]
-        )
-        for where, of_case in zip(
-            ("prompts", "generators"), runs.transpose(1, 0, 2, 3), strict=True
-        ):
-            for what, values in zip(
-                ("absolute", "squared"), of_case.transpose(1, 2, 0), strict=True
-            ):
-                cells = (
-                    f"{v.mean():.3f} [{np.quantile(v, 0.025):.3f}, {np.quantile(v, 0.975):.3f}]"
-                    for v in values
-                )
+        runs = []
+        seeds = range(options.runs)
+        for seed in tqdm(seeds, desc=f"errors, {number} labels", disable=None):
+            rng = np.random.default_rng([options.seed, seed, number])
+            runs.append(errors(tasks, number, rng, options.on_prompts))
+        by_case = np.moveaxis(runs, 0, -1)
+        for where, of_case in zip(("prompts", "generators"), by_case, strict=True):
+            for what, values in zip(("absolute", "squared"), of_case, strict=True):
+                cells = map(mean_with_range, values)
                 rows.append([str(number), where, what, *cells])
     print(
-        "Mean error over tasks on prompts, or generators and prompts, without labels [95% of runs]:"
+        "Mean error over tasks on prompts, or generators and prompts, without labels "
+        "[95% of runs]:"
     )
-    table(
-        ["labels a task", "left out", "error", "raw", "mean", "median", "calibrated"],
-        rows,
-    )
+    columns = [
+        "labels a task",
+        "left out",
+        "error",
+        "raw",
+        "mean",
+        "median",
+        "calibrated",
+    ]
+    table(columns, rows)
 
 
 def print_by_type(tasks: Sequence[RecordedTask], options: argparse.Namespace) -> None:
     """How often a task type of noise is calibrated beside six of a judge, by all types together
     and by its own labels.
     """
+    first, *others = tasks
     rows = []
     for number in options.labels:
         shares = np.zeros((options.runs, 3))
         for seed in range(options.runs):
             rng = np.random.default_rng([options.seed, seed, number, 7])
-            changed = [noise(tasks[0], rng), *tasks[1:]]
-            labels = [
-                draw_labels(task, number, rng, options.on_prompts) for task in changed
-            ]
+            labels = []
+            for task in (noise(first, rng), *others):
+                labels.append(draw_labels(task, number, rng, options.on_prompts))
             accepted = calibrated_kinds(labels, seed)
             kinds = accepted or set()
-            others = len(kinds - {changed[0].kind}) / len(tasks[1:])
-            shares[seed] = accepted is not None, changed[0].kind in kinds, others
+            other_kinds = kinds - {first.kind}
+            shares[seed] = [
+                accepted is not None,
+                first.kind in kinds,
+                len(other_kinds) / len(others),
+            ]
         rows.append([str(number), *share_texts(shares)])
-    print(f"{tasks[0].kind} scored at random, the other types by the judge:")
-    table(
-        [
-            "labels of each",
-            "all together accepted",
-            "noise calibrated",
-            "others calibrated",
-        ],
-        rows,
-    )
+    print(f"{first.kind} scored at random, the other types by the judge:")
+    columns = [
+        "labels of each",
+        "all together accepted",
+        "noise calibrated",
+        "others calibrated",
+    ]
+    table(columns, rows)
 
 
 def share_texts(shares: Floats) -> list[str]:
     """Mean shares with their standard errors, of runs in rows."""
+    means = shares.mean(axis=0)
     errors = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
-    return [
-        f"{mean:.1%} (se {error:.1%})"
-        for mean, error in zip(shares.mean(axis=0), errors, strict=True)
-    ]
+    cells = zip(means, errors, strict=True)
+    return [f"{mean:.1%} (se {error:.1%})" for mean, error in cells]
 
 
 def noise(task: RecordedTask, rng: np.random.Generator) -> RecordedTask:
     return task._replace(scores=rng.uniform(size=len(task.scores)))
 
 
-def calibrated(task: RecordedTask, _: np.random.Generator) -> RecordedTask:
-    return task._replace(
-        scores=np.interp(task.scores, *isotonic_fit(task.scores, task.ratings))
-    )
+def calibrated(task: RecordedTask) -> RecordedTask:
+    fit = isotonic_fit(task.scores, task.ratings)
+    return task._replace(scores=np.interp(task.scores, *fit))
 
 
 def right_pairs(
     task: RecordedTask, number: int, rng: np.random.Generator, on_prompts: bool
 ) -> np.ndarray:
     """How many pairs of a task's generators each of `WAYS` has in people's order."""
-    rated = np.isin(np.arange(len(task.scores)), drawn(task, number, rng, on_prompts))
-    of_each = [task.generators == maker for maker in np.unique(task.generators)]
-    people, judged = (
-        np.array([values[own].mean() for own in of_each])
-        for values in (task.ratings, task.scores)
-    )
+    images = drawn(task, number, rng, on_prompts)
+    is_rated = np.isin(np.arange(len(task.scores)), images)
+    people = []
+    judge = []
+    labels_alone = []
+    for maker in np.unique(task.generators):
+        is_own = task.generators == maker
+        maker_ratings = task.ratings[is_rated & is_own]
+        people.append(task.ratings[is_own].mean())
+        judge.append(task.scores[is_own].mean())
+        labels_alone.append(maker_ratings.mean() if len(maker_ratings) else np.nan)
     labels = OrderLabels(
-        *(
-            column[rated]
-            for column in (task.scores, task.ratings, task.generators, task.prompts)
-        )
+        task.scores[is_rated],
+        task.ratings[is_rated],
+        task.generators[is_rated],
+        task.prompts[is_rated],
     )
-    alone = np.array(
-        [
-            task.ratings[rated & own].mean() if (rated & own).any() else np.nan
-            for own in of_each
-        ]
-    )
-    ordered = order_values(judged, labels)
-    pairs = np.array(list(combinations(range(len(of_each)), 2))).T
-    truth = np.sign(people[pairs[0]] - people[pairs[1]])
-    signs = (np.sign(way[pairs[0]] - way[pairs[1]]) for way in (judged, alone, ordered))
-    return np.array([((sign == truth) + 0.5 * (sign == 0)).sum() for sign in signs])
+    ordered = order_values(np.array(judge), labels)
+    truth = pair_signs(people)
+    counts = []
+    for values in (judge, labels_alone, ordered):
+        signs = pair_signs(values)
+        points = (signs == truth) + 0.5 * (signs == 0)
+        counts.append(points.sum())
+    return np.array(counts)
+
+
+def pair_signs(values: Sequence[float]) -> np.ndarray:
+    """The sign of the difference of each two generators."""
+    first, second = np.array(list(combinations(values, 2))).T
+    return np.sign(first - second)
 
 
 def print_order(tasks: Sequence[RecordedTask], options: argparse.Namespace) -> None:
     rows = []
-    pairs = {
-        task.kind: len(np.unique(task.generators))
-        * (len(np.unique(task.generators)) - 1)
-        // 2
-        for task in tasks
-    }
+    pairs = {}
+    for task in tasks:
+        pairs[task.kind] = math.comb(len(np.unique(task.generators)), 2)
+    total = sum(pairs.values())
     for number in options.labels:
-        right = {
-            task.kind: np.array(
-                [
-                    right_pairs(
-                        task,
-                        number,
-                        np.random.default_rng([options.seed, seed, number]),
-                        options.on_prompts,
-                    )
-                    for seed in range(options.runs)
-                ]
-            )
-            for task in tqdm(tasks, desc=f"order, {number} labels", disable=None)
-        }
-        shares = {
-            "all": sum(right.values()) / sum(pairs.values()),
-            **{k: right[k] / pairs[k] for k in right},
-        }
-        rows += [
-            [str(number), kind, *share_texts(of_kind)]
-            for kind, of_kind in shares.items()
-        ]
-    print(f"Share of {sum(pairs.values())} pairs of generators in people's order:")
+        right = {}
+        for task in tqdm(tasks, desc=f"order, {number} labels", disable=None):
+            runs = []
+            for seed in range(options.runs):
+                rng = np.random.default_rng([options.seed, seed, number])
+                runs.append(right_pairs(task, number, rng, options.on_prompts))
+            right[task.kind] = np.array(runs)
+        shares = {"all": sum(right.values()) / total}
+        for kind, counts in right.items():
+            shares[kind] = counts / pairs[kind]
+        for kind, of_kind in shares.items():
+            rows.append([str(number), kind, *share_texts(of_kind)])
+    print(f"Share of {total} pairs of generators in people's order:")
     table(["labels a task", "task", *WAYS], rows)
 
 
 def print_ties(tasks: Sequence[RecordedTask]) -> None:
     rows = []
     for task in tasks:
-        fitted = calibrated(task, np.random.default_rng(0)).scores
         prompts = task.prompts.tolist()
-        rows.append(
-            [
-                task.kind,
-                *(
-                    f"{tied_share(values.tolist(), prompts):.1%}"
-                    for values in (task.scores, fitted)
-                ),
-            ]
-        )
+        raw = tied_share(task.scores.tolist(), prompts)
+        fitted = tied_share(calibrated(task).scores.tolist(), prompts)
+        rows.append([task.kind, raw, fitted])
     print("Pairs of images on one prompt that are tied, calibrated on all labels:")
-    table(["task", "raw", "calibrated"], rows)
+    columns = {
+        "task": "",
+        "raw": ".1%",
+        "calibrated": ".1%",
+    }
+    table(columns, rows)
+
+
+def print_judge(judge: str, options: argparse.Namespace) -> None:
+    """Print the tables of a recorded judge."""
+    tasks = recorded_tasks(options.data, judge)
+    images = sum(len(task.scores) for task in tasks)
+    print(f"\n## {judge}: {len(tasks)} tasks, {images:,} images\n")
+    if "errors" in options.show:
+        print_errors(tasks, options)
+    if "order" in options.show:
+        print_order(tasks, options)
+    if "types" in options.show:
+        print_by_type(tasks, options)
+    if "ties" in options.show:
+        print_ties(tasks)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "data",
-        type=Path,
-        help="a folder with imagenhub/human_ratings and viescore_logs",
-    )
+    parser = script_parser(__doc__)
+    parser.add_argument("data", type=Path, help=IMAGENHUB_FOLDER)
     parser.add_argument(
         "--show", nargs="+", default=["errors", "types", "order", "ties"]
     )
@@ -450,7 +491,6 @@ def main() -> None:
     )
     parser.add_argument(
         "--labels-on",
-        dest="on_prompts",
         choices=("images", "prompts"),
         default="images",
     )
@@ -459,28 +499,17 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    options.on_prompts = options.on_prompts == "prompts"
+    options.on_prompts = options.labels_on == "prompts"
     print(
         f"{conditions()}; {options.runs} runs, seed {options.seed}, labels on "
-        f"{'prompts' * options.on_prompts or 'images'}"
+        f"{options.labels_on}"
     )
-    for name, tasks in metric_tasks(options.data).items() if options.metrics else ():
-        print(f"\n## {name}\n")
-        print_order(tasks, options)
-    for judge in options.judges:
-        tasks = recorded_tasks(options.data, judge)
-        print(
-            f"\n## {judge}: {len(tasks)} tasks, {sum(len(task.scores) for task in tasks):,} "
-            "images\n"
-        )
-        if "errors" in options.show:
-            print_errors(tasks, options)
-        if "order" in options.show:
+    if options.metrics:
+        for name, tasks in metric_tasks(options.data).items():
+            print(f"\n## {name}\n")
             print_order(tasks, options)
-        if "types" in options.show:
-            print_by_type(tasks, options)
-        if "ties" in options.show:
-            print_ties(tasks)
+    for judge in options.judges:
+        print_judge(judge, options)
 
 
 if __name__ == "__main__":

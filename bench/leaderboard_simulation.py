@@ -25,20 +25,20 @@ by Holm over 66 pairs.
 
 from __future__ import annotations
 
-import argparse
 import math
 import multiprocessing
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 from tqdm import tqdm
 
-from bench.common import conditions, table
+from bench.common import conditions, script_parser, table
 from vieval_plugin.benchmarks.imagenhub.tasks import ANNOTATORS, NAME, TASKS
 from vieval_plugin.meta_evaluation.common_items import JudgedItem
 from vieval_plugin.meta_evaluation.comparison import Comparison, compare_systems
@@ -52,14 +52,13 @@ from vieval_plugin.stats.ranking import holm, rank_ranges
 LEVELS = (0.25,) * 4 + (0.35,) * 4 + (0.45,) * 4
 OF_INSTRUCTION = 0.3
 ANNOTATOR_ERROR = 0.5
-SHARED_ERROR, INSTRUCTION_ERROR = 0.25, 0.25
+SHARED_ERROR = 0.25
+INSTRUCTION_ERROR = 0.25
 MISSING_SHARE = 0.2
 CALIBRATION_IMAGES = 200_000
-COMPLETE, AT_RANDOM, HARDEST = (
-    "all samples",
-    "a fifth missing at random",
-    "the hardest fifth missing",
-)
+COMPLETE = "all samples"
+AT_RANDOM = "a fifth missing at random"
+HARDEST = "the hardest fifth missing"
 
 
 @dataclass(frozen=True)
@@ -104,21 +103,19 @@ def images(rng: np.random.Generator, instructions: int, image_models: int) -> Im
     quality = of_instruction + rng.normal(size=shape) * np.sqrt(1 - OF_INSTRUCTION)
     perceived = quality + ANNOTATOR_ERROR * rng.normal(size=(ANNOTATORS, *shape))
     ratings = np.digitize(perceived, [-0.5, 0.5]) / 2
-    return Images(
-        quality,
-        rng.normal(size=shape),
-        annotator_mean(ratings.reshape(ANNOTATORS, -1)).reshape(shape),
-    )
+    shared_error = rng.normal(size=shape)
+    human = annotator_mean(ratings.reshape(ANNOTATORS, -1)).reshape(shape)
+    return Images(quality, shared_error, human)
 
 
 def scores(rng: np.random.Generator, judged: Images, weight: float) -> Floats:
     """Draw a judge's scores of images."""
-    instructions, image_models = judged.quality.shape
+    shape = judged.quality.shape
+    single_share = 1 - SHARED_ERROR - INSTRUCTION_ERROR
+    instruction_error = np.sqrt(INSTRUCTION_ERROR) * rng.normal(size=(shape[0], 1))
+    single_error = np.sqrt(single_share) * rng.normal(size=shape)
     error = (
-        np.sqrt(SHARED_ERROR) * judged.shared_error
-        + np.sqrt(INSTRUCTION_ERROR) * rng.normal(size=(instructions, 1))
-        + np.sqrt(1 - SHARED_ERROR - INSTRUCTION_ERROR)
-        * rng.normal(size=(instructions, image_models))
+        np.sqrt(SHARED_ERROR) * judged.shared_error + instruction_error + single_error
     )
     score = weight * judged.quality + np.sqrt(1 - weight**2) * error
     return np.clip(np.round(5 + 2 * score), 0, 10) / 10
@@ -132,15 +129,20 @@ def weight_of(level: float) -> float:
     for weight in weights:
         rng = np.random.default_rng(0)
         judged = images(rng, CALIBRATION_IMAGES, 1)
-        correlations.append(
-            correlation(judged.human.ravel(), scores(rng, judged, weight).ravel())
-        )
+        judge = scores(rng, judged, weight)
+        correlations.append(correlation(judged.human.ravel(), judge.ravel()))
     return float(np.interp(level, correlations, weights))
 
 
 def incomplete_judge(levels: Sequence[float]) -> int:
     """Number of the judge whose samples are missing in two of the leaderboards."""
     return len(levels) // 2
+
+
+def drop_hardest(values: Floats, difficulty: Floats) -> Floats:
+    """Scores of which those of the most difficult images are missing."""
+    threshold = np.quantile(difficulty, 1 - MISSING_SHARE)
+    return np.where(difficulty > threshold, np.nan, values)
 
 
 def rated_samples(
@@ -150,34 +152,25 @@ def rated_samples(
     scenario.
     """
     rng = np.random.default_rng(seed)
-    samples: dict[str, dict[str, JudgedItem]] = {}
+    samples: dict[str, dict[str, JudgedItem]] = defaultdict(dict)
     for part, info in TASKS.items():
         judged = images(rng, info.instructions, len(info.image_models))
-        by_judge = {
-            str(number): scores(rng, judged, weight_of(level))
-            for number, level in enumerate(levels)
-        }
+        by_judge = {}
+        for number, level in enumerate(levels):
+            by_judge[str(number)] = scores(rng, judged, weight_of(level))
         complete = by_judge[str(incomplete_judge(levels))]
-        for scenario, difficulty in (
-            (AT_RANDOM, rng.random(complete.shape)),
-            (HARDEST, np.abs(judged.shared_error)),
-        ):
-            by_judge[scenario] = np.where(
-                difficulty > np.quantile(difficulty, 1 - MISSING_SHARE),
-                np.nan,
-                complete,
-            )
-        cells = [
-            (str(uid), model)
-            for uid in range(info.instructions)
-            for model in info.image_models
-        ]
+        chances = rng.random(complete.shape)
+        by_judge[AT_RANDOM] = drop_hardest(complete, chances)
+        by_judge[HARDEST] = drop_hardest(complete, np.abs(judged.shared_error))
+        uids = map(str, range(info.instructions))
+        cells = list(product(uids, info.image_models))
         for judge, of_judge in by_judge.items():
-            for cell, score, human in zip(
-                cells, of_judge.flat, judged.human.flat, strict=True
-            ):
-                item = JudgedItem(cell[0], float(score), float(human), part, cell=cell)
-                samples.setdefault(judge, {})["/".join((part, *cell))] = item
+            rows = zip(cells, of_judge.flat, judged.human.flat, strict=True)
+            for (uid, model), score, human in rows:
+                item = JudgedItem(
+                    uid, float(score), float(human), part, cell=(uid, model)
+                )
+                samples[judge][f"{part}/{uid}/{model}"] = item
     return samples
 
 
@@ -189,21 +182,15 @@ def leaderboards(seed: int, levels: Sequence[float] = LEVELS) -> dict[str, Leade
         levels: the true correlation of each judge.
     """
     compared = compared_on("O", rated_samples(seed, levels))
-    comparison = compare_systems(
-        compared, NAME, StatisticsOptions(seed=seed), intervals=False
-    )
-    labels = [str(number) for number in range(len(levels))]
-    incomplete = incomplete_judge(levels)
-    found = {}
-    for scenario, label in (
-        (COMPLETE, labels[incomplete]),
-        (AT_RANDOM, AT_RANDOM),
-        (HARDEST, HARDEST),
-    ):
-        found[scenario] = leaderboard(
-            comparison, [*labels[:incomplete], label, *labels[incomplete + 1 :]], levels
-        )
-    return found
+    options = StatisticsOptions(seed=seed)
+    comparison = compare_systems(compared, NAME, options, intervals=False)
+    complete = [str(number) for number in range(len(levels))]
+    boards = {COMPLETE: leaderboard(comparison, complete, levels)}
+    for scenario in (AT_RANDOM, HARDEST):
+        labels = list(complete)
+        labels[incomplete_judge(levels)] = scenario
+        boards[scenario] = leaderboard(comparison, labels, levels)
+    return boards
 
 
 def leaderboard(
@@ -212,31 +199,29 @@ def leaderboard(
     """Take the leaderboard of some systems, one for each judge, out of a comparison of more."""
     values = {system.label: system.value for system in comparison.systems}
     order = sorted(range(len(labels)), key=lambda judge: -values[labels[judge]])
-    tested = {
-        places: pair
-        for places in combinations(range(len(order)), 2)
-        if (pair := comparison.pair_of(*(labels[order[place]] for place in places)))
-    }
+    tested = {}
+    for places in combinations(range(len(order)), 2):
+        first, second = (labels[order[place]] for place in places)
+        pair = comparison.pair_of(first, second)
+        if pair:
+            tested[places] = pair
     adjusted = holm([pair.result.p for pair in tested.values()]).tolist()
     beats = np.zeros((len(order), len(order)), dtype=bool)
     pairs = {}
-    for ((place, other_place), pair), p in zip(tested.items(), adjusted, strict=True):
-        judge, other = order[place], order[other_place]
+    for (places, pair), p in zip(tested.items(), adjusted, strict=True):
+        judge, other = (order[place] for place in places)
         is_reverse = pair.first != labels[judge]
-        pairs[min(judge, other), max(judge, other)] = Pair(
-            (levels[judge], levels[other]), pair.result.p, p, is_reverse
-        )
+        key = (min(judge, other), max(judge, other))
+        pair_levels = (levels[judge], levels[other])
+        pairs[key] = Pair(pair_levels, pair.result.p, p, is_reverse)
         if p <= SIGNIFICANCE_LEVEL:
-            beats[(other_place, place) if is_reverse else (place, other_place)] = True
+            better, worse = reversed(places) if is_reverse else places
+            beats[better, worse] = True
     best, worst = rank_ranges(beats)
     incomplete = incomplete_judge(levels)
     place = order.index(incomplete)
-    return Leaderboard(
-        pairs,
-        values[labels[incomplete]],
-        place + 1,
-        (int(best[place]), int(worst[place])),
-    )
+    ranks = (int(best[place]), int(worst[place]))
+    return Leaderboard(pairs, values[labels[incomplete]], place + 1, ranks)
 
 
 def detections(
@@ -253,12 +238,15 @@ def detections(
         is_significant: by which p.
         judge: only pairs with this one; None takes all.
     """
-    return [
-        sum(is_significant(board.pairs[numbers]) for board in boards)
-        for numbers, pair in boards[0].pairs.items()
-        if judge in (None, *numbers)
-        and math.isclose(abs(pair.levels[0] - pair.levels[1]), difference, abs_tol=1e-6)
-    ]
+    counts = []
+    for judges, pair in boards[0].pairs.items():
+        if judge not in (None, *judges):
+            continue
+        first, second = pair.levels
+        if math.isclose(abs(first - second), difference, abs_tol=1e-6):
+            found = [is_significant(board.pairs[judges]) for board in boards]
+            counts.append(sum(found))
+    return counts
 
 
 def by_own_p(pair: Pair) -> bool:
@@ -273,74 +261,99 @@ def by_adjusted_p(pair: Pair) -> bool:
 
 def report(runs: Sequence[Mapping[str, Leaderboard]], levels: Sequence[float]) -> None:
     """Print both tables."""
+    print_pairs(runs)
+    print_missing(runs, incomplete_judge(levels))
+
+
+def print_pairs(runs: Sequence[Mapping[str, Leaderboard]]) -> None:
+    """Print how often pairs of judges are significantly different."""
     boards = [run[COMPLETE] for run in runs]
     rows = []
     for difference, name in ((0.0, "equal"), (0.1, ".1 apart"), (0.2, ".2 apart")):
         for is_significant, p in ((by_own_p, "own"), (by_adjusted_p, "adjusted")):
             counts = detections(boards, difference, is_significant)
             if counts:
-                rows.append(
-                    [
-                        name,
-                        f"{len(counts)}",
-                        p,
-                        f"{np.mean(counts):.1f}",
-                        f"{min(counts)}",
-                        f"{max(counts)}",
-                    ]
-                )
+                row = [
+                    name,
+                    len(counts),
+                    p,
+                    np.mean(counts),
+                    min(counts),
+                    max(counts),
+                ]
+                rows.append(row)
     print(
         f"runs of {len(runs)} in which a pair is significantly different, over the pairs"
     )
-    table(["levels", "pairs", "p", "mean", "least", "most"], rows)
-    equal = [
-        [pair for pair in board.pairs.values() if pair.levels[0] == pair.levels[1]]
-        for board in boards
-    ]
+    columns = {
+        "levels": "",
+        "pairs": "",
+        "p": "",
+        "mean": ".1f",
+        "least": "",
+        "most": "",
+    }
+    table(columns, rows)
+    false_runs = sum(any(map(is_false_detection, pairs_of(board))) for board in boards)
+    print(f"any equal pair by adjusted p: {false_runs} runs")
+    against = 0
+    for run in runs:
+        for board in run.values():
+            significant = filter(by_adjusted_p, pairs_of(board))
+            against += sum(pair.reverse for pair in significant)
     print(
-        f"any equal pair by adjusted p: {sum(any(map(by_adjusted_p, pairs)) for pairs in equal)} "
-        "runs"
-    )
-    against = sum(
-        pair.reverse and by_adjusted_p(pair)
-        for run in runs
-        for b in run.values()
-        for pair in b.pairs.values()
-    )
-    print(
-        f"significant differences against the order by own numbers, over all scenarios: {against}\n"
+        "significant differences against the order by own numbers, over all scenarios: "
+        f"{against}\n"
     )
 
-    judge = incomplete_judge(levels)
+
+def pairs_of(board: Leaderboard) -> Iterable[Pair]:
+    return board.pairs.values()
+
+
+def is_false_detection(pair: Pair) -> bool:
+    """True where the adjusted p says that two judges of one level differ."""
+    first, second = pair.levels
+    return first == second and by_adjusted_p(pair)
+
+
+def print_missing(runs: Sequence[Mapping[str, Leaderboard]], judge: int) -> None:
+    """Print what missing samples do to a judge."""
     rows = []
     for scenario in (COMPLETE, AT_RANDOM, HARDEST):
         boards = [run[scenario] for run in runs]
         shifts = [run[scenario].value - run[COMPLETE].value for run in runs]
         places = [run[scenario].rank - run[COMPLETE].rank for run in runs]
-        rows.append(
-            [
-                scenario,
-                f"{np.mean([board.value for board in boards]):.3f}",
-                f"{np.mean(shifts):+.3f} ({np.std(shifts):.3f})",
-                f"{np.mean([board.rank for board in boards]):.2f}",
-                f"{np.mean(places):+.2f}",
-                f"{np.mean([board.ranks[1] - board.ranks[0] + 1 for board in boards]):.1f}",
-                f"{np.mean(detections(boards, 0.0, by_own_p, judge)):.1f}",
-                f"{np.mean(detections(boards, 0.1, by_adjusted_p, judge)):.1f}",
-            ]
-        )
+        widths = [board.ranks[1] - board.ranks[0] + 1 for board in boards]
+        row = [
+            scenario,
+            f"{np.mean([board.value for board in boards]):.3f}",
+            f"{np.mean(shifts):+.3f} ({np.std(shifts):.3f})",
+            f"{np.mean([board.rank for board in boards]):.2f}",
+            f"{np.mean(places):+.2f}",
+            f"{np.mean(widths):.1f}",
+            f"{np.mean(detections(boards, 0.0, by_own_p, judge)):.1f}",
+            f"{np.mean(detections(boards, 0.1, by_adjusted_p, judge)):.1f}",
+        ]
+        rows.append(row)
     print(
         "the judge with samples missing: its number, its place by that, and its pairs"
     )
-    header = ["samples", "value", "shift (SD)", "place", "shift", "ranks in range"]
-    table([*header, "equal, own p", ".1 apart, adjusted p"], rows)
+    columns = [
+        "samples",
+        "value",
+        "shift (SD)",
+        "place",
+        "shift",
+        "ranks in range",
+        "equal, own p",
+        ".1 apart, adjusted p",
+    ]
+    table(columns, rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--runs", type=int, default=200)
+    parser = script_parser(__doc__, runs=200)
     parser.add_argument(
         "--seed",
         type=int,
@@ -351,19 +364,17 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{conditions()}; {options.runs} runs, seed {options.seed}", flush=True)
     seeds = range(options.seed, options.seed + options.runs)
-    with ProcessPoolExecutor(
-        options.jobs, mp_context=multiprocessing.get_context("spawn")
-    ) as pool:
-        timed = list(
-            tqdm(
-                pool.map(timed_leaderboards, seeds),
-                total=len(seeds),
-                unit="run",
-                disable=None,
-            )
-        )
-    print(f"{np.mean([seconds for _, seconds in timed]):.1f} CPU s a run")
-    report([run for run, _ in timed], LEVELS)
+    context = multiprocessing.get_context("spawn")
+    runs = []
+    seconds = []
+    with ProcessPoolExecutor(options.jobs, mp_context=context) as pool:
+        simulated = pool.map(timed_leaderboards, seeds)
+        bar = tqdm(simulated, total=len(seeds), unit="run", disable=None)
+        for run, run_seconds in bar:
+            runs.append(run)
+            seconds.append(run_seconds)
+    print(f"{np.mean(seconds):.1f} CPU s a run")
+    report(runs, LEVELS)
 
 
 def timed_leaderboards(seed: int) -> tuple[dict[str, Leaderboard], float]:

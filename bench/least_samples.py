@@ -11,8 +11,8 @@ of the whole population.
 
 from __future__ import annotations
 
-import argparse
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,13 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from bench.common import conditions, table
-from vieval_plugin import config
-from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.results import replay
+from bench.common import (
+    IMAGENHUB_FOLDER,
+    conditions,
+    recorded_samples,
+    script_parser,
+    table,
+)
 from vieval_plugin.stats.agreement import annotator_mean
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.correlation import (
@@ -65,37 +68,37 @@ def populations(data: Path, logs: str, aspect: str) -> dict[str, dict[str, Rated
     """Read ratings by column and task type; instructions that the judge scored for every image
     model.
     """
-    benchmark = benchmark_registry.benchmark("imagenhub")
-    recording = replay.load(data / "viescore_logs" / logs, "viescore")
-    found: dict[str, dict[str, Rated]] = {"annotator": {}, logs: {}}
-    for part in benchmark.parts:
-        ratings: dict[str, dict[str, tuple[float, ...]]] = {}
-        scores: dict[str, dict[str, float]] = {}
-        for sample in benchmark.load(data, part):
-            verdict, _ = replay.replayed(
-                recording, sample.id, 0, "viescore", "0shot", "judge", config.Config()
-            )
-            ratings.setdefault(sample.id.uid, {})[sample.id.image_model] = tuple(
-                sample.ratings[aspect]
-            )
-            scores.setdefault(sample.id.uid, {})[sample.id.image_model] = (
-                verdict.scores.get(aspect, math.nan)
-            )
-        by_rater = np.array(
-            [list(of_uid.values()) for of_uid in ratings.values()]
-        ).transpose(2, 0, 1)
-        scored = np.array([list(of_uid.values()) for of_uid in scores.values()])
-        complete = ~np.isnan(scored).any(axis=1)
-        found["annotator"][part] = Rated(by_rater[0], means(by_rater[1:]))
-        found[logs][part] = Rated(scored[complete], means(by_rater)[complete])
-    return found
+    ratings: dict[str, dict[str, dict[str, tuple[float, ...]]]] = {}
+    scores: dict[str, dict[str, dict[str, float]]] = {}
+    for sample, verdict, _ in recorded_samples(data, logs):
+        part = sample.id.part
+        uid = sample.id.uid
+        model = sample.id.image_model
+        by_uid = ratings.setdefault(part, defaultdict(dict))
+        by_uid[uid][model] = sample.ratings[aspect]
+        by_uid = scores.setdefault(part, defaultdict(dict))
+        by_uid[uid][model] = verdict.scores.get(aspect, math.nan)
+    annotator = {}
+    judge = {}
+    for part in ratings:
+        by_rater = array_of(ratings[part]).transpose(2, 0, 1)
+        judged = array_of(scores[part])
+        is_complete = ~np.isnan(judged).any(axis=1)
+        annotator[part] = Rated(by_rater[0], means(by_rater[1:]))
+        judge[part] = Rated(judged[is_complete], means(by_rater)[is_complete])
+    return {"annotator": annotator, logs: judge}
+
+
+def array_of(cells: Mapping[str, Mapping[str, object]]) -> Floats:
+    """The values by instruction and image model."""
+    return np.array([list(by_model.values()) for by_model in cells.values()])
 
 
 def means(by_rater: Floats) -> Floats:
     """Annotators' mean ratings, of shape (instructions, image models)."""
-    return annotator_mean(by_rater.reshape(len(by_rater), -1)).reshape(
-        by_rater.shape[1:]
-    )
+    raters = len(by_rater)
+    flat = annotator_mean(by_rater.reshape(raters, -1))
+    return flat.reshape(by_rater.shape[1:])
 
 
 def value(human: Floats, scores: Floats) -> float:
@@ -103,78 +106,80 @@ def value(human: Floats, scores: Floats) -> float:
     if (human == human[0]).all():
         return math.nan
     rho = correlation(human, scores)
-    return 0.0 if math.isnan(rho) else rho
+    if math.isnan(rho):
+        return 0.0
+    return rho
 
 
 def truth(parts: Mapping[str, Rated]) -> tuple[float, Floats]:
     """The average and the cells' values in the whole population."""
-    cells = [
-        [value(h, s) for h, s in zip(rated.human.T, rated.scores.T, strict=True)]
-        for rated in parts.values()
-    ]
-    return fisher_mean([fisher_mean(of_part) for of_part in cells]), np.concatenate(
-        cells
-    )
+    averages = []
+    cells = []
+    for rated in parts.values():
+        columns = zip(rated.human.T, rated.scores.T, strict=True)
+        values = [value(human, scores) for human, scores in columns]
+        averages.append(fisher_mean(values))
+        cells += values
+    return fisher_mean(averages), np.array(cells)
 
 
 def estimated(
     parts: Mapping[str, Rated], size: int, resamples: int, rng: np.random.Generator
 ) -> Estimated:
     """Draw so many instructions of each task type, and compute what the product would show."""
-    by_part, values_by_part, cells = [], [], []
+    averages = []
+    resampled_averages = []
+    cells = []
+    clusters = [str(place) for place in range(size)]
     for rated in parts.values():
         drawn = rng.integers(0, len(rated.human), size)
-        counts = cluster_counts([str(place) for place in range(size)], resamples, rng)
-        values, resampled = [], []
-        for human, scores in zip(
-            rated.human[drawn].T, rated.scores[drawn].T, strict=True
-        ):
-            values.append(value(human, scores))
-            if math.isnan(values[-1]):
+        counts = cluster_counts(clusters, resamples, rng)
+        values = []
+        resampled = []
+        columns = zip(rated.human[drawn].T, rated.scores[drawn].T, strict=True)
+        for human, scores in columns:
+            rho = value(human, scores)
+            values.append(rho)
+            if math.isnan(rho):
                 cells.append((math.nan, math.nan, math.nan))
                 continue
-            resampled.append(
-                resampled_correlations(
-                    human, scores, counts, constant_y_correlation=0.0
-                )
+            correlations = resampled_correlations(
+                human, scores, counts, constant_y_correlation=0.0
             )
-            cells.append((values[-1], *interval(resampled[-1])))
+            resampled.append(correlations)
+            cells.append((rho, *interval(correlations)))
         if resampled:
-            values_by_part.append(fisher_mean(values))
-            by_part.append(fisher_mean_over(resampled))
-    low, high = interval(fisher_mean_over(by_part))
-    return Estimated(fisher_mean(values_by_part), low, high, np.array(cells))
+            averages.append(fisher_mean(values))
+            resampled_averages.append(fisher_mean_over(resampled))
+    low, high = interval(fisher_mean_over(resampled_averages))
+    return Estimated(fisher_mean(averages), low, high, np.array(cells))
 
 
 def row(
     size: int, draws: Sequence[Estimated], average: float, of_cells: Floats
-) -> list[str]:
+) -> list[float]:
     """A row of the table, percentages over draws (and cells)."""
-    values, lows, highs = np.moveaxis(np.array([draw.cells for draw in draws]), 2, 0)
-    defined = ~np.isnan(values)
-    covered = (lows <= of_cells) & (of_cells <= highs)
+    cells = np.array([draw.cells for draw in draws])
+    values, lows, highs = np.moveaxis(cells, 2, 0)
+    is_defined = ~np.isnan(values)
+    is_nearly_one = np.abs(values[is_defined]) >= NEARLY_ONE
+    is_covered = (lows <= of_cells) & (of_cells <= highs)
     averages = np.array([draw.average for draw in draws])
-    of_average = [draw.low <= average <= draw.high for draw in draws]
+    average_hits = [draw.low <= average <= draw.high for draw in draws]
     return [
-        f"{size}",
-        f"{100 * (1 - defined.mean()):.1f}",
-        f"{100 * (np.abs(values[defined]) >= NEARLY_ONE).mean():.1f}",
-        f"{averages.mean() - average:+.3f}",
-        f"{averages.std():.3f}",
-        f"{100 * covered[defined].mean():.1f}",
-        f"{100 * np.mean(of_average):.1f}",
+        size,
+        100 * (1 - is_defined.mean()),
+        100 * is_nearly_one.mean(),
+        averages.mean() - average,
+        averages.std(),
+        100 * is_covered[is_defined].mean(),
+        100 * np.mean(average_hits),
     ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "data",
-        type=Path,
-        help="a folder with imagenhub/human_ratings and viescore_logs",
-    )
+    parser = script_parser(__doc__)
+    parser.add_argument("data", type=Path, help=IMAGENHUB_FOLDER)
     parser.add_argument("--logs", default="results_gpt4o_0shot")
     parser.add_argument("--aspect", default="O")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
@@ -187,27 +192,26 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     print(f"{conditions()}; {options.draws} draws, seed {options.seed}")
+    columns = {
+        "samples": "",
+        "no value %": ".1f",
+        "at ±1 %": ".1f",
+        "bias": "+.3f",
+        "SD": ".3f",
+        "cells covered %": ".1f",
+        "averages covered %": ".1f",
+    }
     for name, parts in populations(options.data, options.logs, options.aspect).items():
         average, of_cells = truth(parts)
         rows = []
         for size in tqdm(options.sizes, desc=name, disable=None):
             rng = np.random.default_rng([options.seed, size])
-            draws = [
-                estimated(parts, size, options.resamples, rng)
-                for _ in range(options.draws)
-            ]
+            draws = []
+            for _ in range(options.draws):
+                draws.append(estimated(parts, size, options.resamples, rng))
             rows.append(row(size, draws, average, of_cells))
         print(f"{name}, {options.aspect}: {average:.3f} in the population")
-        header = [
-            "samples",
-            "no value %",
-            "at ±1 %",
-            "bias",
-            "SD",
-            "cells covered %",
-            "averages covered %",
-        ]
-        table(header, rows)
+        table(columns, rows)
 
 
 if __name__ == "__main__":

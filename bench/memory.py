@@ -6,7 +6,6 @@ requests. Wanted: flat, once the kept images (48 MiB at most) have found their s
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import tempfile
 from collections.abc import Sequence
@@ -17,12 +16,15 @@ from common import (
     conditions,
     copies,
     fake_server,
+    first_line,
     first_requests,
     in_own_process,
     judged,
     memory,
     options,
+    require_ok,
     samples,
+    script_parser,
     served,
     table,
 )
@@ -35,7 +37,9 @@ class Readings:
     """Memory at the start and after every so many."""
 
     def __init__(self, every: int) -> None:
-        self.every, self.seen, self.mib = every, 0, [memory()]
+        self.every = every
+        self.seen = 0
+        self.mib = [memory()]
 
     def count(self, *_: object) -> None:
         self.seen += 1
@@ -50,7 +54,7 @@ def vieval(
     jobs = (Job(sample, judge) for sample in samples(map(Path, files)))
     readings = Readings(every)
     progress = asyncio.run(judged(url, jobs, concurrent, store, readings.count))
-    assert {str(status) for status in progress.statuses} == {"ok"}, progress.lines()
+    require_ok(progress, len(files))
     return readings.mib
 
 
@@ -65,7 +69,7 @@ def bare(url: str, files: Sequence[str], every: int, concurrent: int) -> list[fl
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = script_parser(first_line(__doc__))
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--every", type=int, default=1000)
     parser.add_argument(
@@ -79,26 +83,29 @@ def main() -> None:
         fake_server(capacity=given.concurrent) as url,
     ):
         folder = Path(name)
-        files = [
-            str(file) for file in copies(folder, given.samples, given.side)
-        ]  # a Path remembers ever more
-        size = Path(files[0]).stat().st_size / 1000
+        pictures = copies(folder, given.samples, given.side)
+        kilobytes = pictures[0].stat().st_size / 1000
+        files = list(map(str, pictures))  # a Path remembers ever more
         run = (url, files, given.every, given.concurrent)
-        columns = (
-            in_own_process(bare, *run),
-            in_own_process(vieval, *run, None),
-            in_own_process(vieval, *run, folder / "store.sqlite"),
-        )
+        bare_mib = in_own_process(bare, *run)
+        storeless_mib = in_own_process(vieval, *run, None)
+        store_mib = in_own_process(vieval, *run, folder / "store.sqlite")
         assert set(served(url)["statuses"]) == {"200"}
     print(
-        f"{here}. {given.samples} samples with pictures of {size:.1f} KB, MiB in memory.\n"
+        f"{here}. {given.samples} samples with pictures of {kilobytes:.1f} KB, MiB in "
+        "memory.\n"
     )
-    lines = zip(*columns, strict=True)
-    rows = [
-        (f"{place * given.every}", *(f"{mib:.1f}" for mib in line))
-        for place, line in enumerate(lines)
-    ]
-    table(("samples", "bare loop", "VIEval, no store", "VIEval, store"), rows)
+    rows = []
+    readings = zip(bare_mib, storeless_mib, store_mib, strict=True)
+    for place, mib in enumerate(readings):
+        rows.append([place * given.every, *mib])
+    columns = {
+        "samples": "",
+        "bare loop": ".1f",
+        "VIEval, no store": ".1f",
+        "VIEval, store": ".1f",
+    }
+    table(columns, rows)
 
 
 if __name__ == "__main__":

@@ -75,14 +75,13 @@ def scene(rng):
     half = SIDE // 2
     for cell in range(4):
         name = str(rng.choice(list(PICTURES)))
-        picture = PIL.Image.fromarray(getattr(skimage.data, name)()).convert("RGB")
+        photograph = getattr(skimage.data, name)()
+        picture = PIL.Image.fromarray(photograph).convert("RGB")
         if rng.random() < 0.5:
             picture = picture.transpose(PIL.Image.Transpose.FLIP_LEFT_RIGHT)
         cut = 0.1 * rng.random()
-        box = [cut * size for size in picture.size]
-        resized = picture.resize(
-            (half, half), box=(*box, picture.width, picture.height)
-        )
+        box = (cut * picture.width, cut * picture.height, *picture.size)
+        resized = picture.resize((half, half), box=box)
         top, left = divmod(cell, 2)
         rows = slice(top * half, (top + 1) * half)
         columns = slice(left * half, (left + 1) * half)
@@ -138,6 +137,18 @@ def is_right(objects, label, count):
     return scores_of_clauses(clauses)["SC"] == 1
 
 
+def outcomes(scenes, found, label, threshold):
+    """How often a count is found and true, found and false, and so on."""
+    counts = Counter()
+    for (_, classes), detected in zip(scenes, found, strict=True):
+        objects = counted(detected, threshold)
+        for count in range(1, 5):
+            is_found = is_right(objects, label, count)
+            is_true = classes[label] == count
+            counts[is_found, is_true] += 1
+    return counts
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scenes", type=int, default=100)
@@ -150,25 +161,23 @@ def main():
     rows = []
     for threshold in given.threshold:
         for label in CLASSES:
-            outcomes = Counter()
-            for (_, classes), rows_found in zip(scenes, found, strict=True):
-                objects = counted(rows_found, threshold)
-                for count in range(1, 5):
-                    said = is_right(objects, label, count)
-                    outcomes[said, classes[label] == count] += 1
-            hits, missed = outcomes[True, True], outcomes[False, True]
-            said = hits + outcomes[True, False]
-            rows.append(
-                [
-                    f"{threshold:g}",
-                    label,
-                    str(hits + missed),
-                    f"{hits / said:.2f}" if said else "none said",
-                    f"{hits / (hits + missed):.2f}",
-                ]
-            )
+            counts = outcomes(scenes, found, label, threshold)
+            hits = counts[True, True]
+            true = hits + counts[False, True]
+            claimed = hits + counts[True, False]
+            precision = "none said"
+            if claimed:
+                precision = f"{hits / claimed:.2f}"
+            rows.append([threshold, label, true, precision, hits / true])
     print(f"{given.scenes} scenes, seed {given.seed}")
-    common.table(["threshold", "class", "scenes", "precision", "recall"], rows)
+    columns = {
+        "threshold": "g",
+        "class": "",
+        "scenes": "",
+        "precision": "",
+        "recall": ".2f",
+    }
+    common.table(columns, rows)
 
 
 if __name__ == "__main__":

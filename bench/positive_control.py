@@ -12,20 +12,20 @@ before it was asked, each of these builds passed.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import ndtr
 
-from bench.common import table
+from bench.common import script_parser, table
+from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.decisions import CONTROL_ITEMS
 from vieval_plugin.stats.non_inferiority import control_change, exact_share
 
-Floats = NDArray[np.float64]
-PROMPTS, CORRELATION, MARGINS = 200, 0.5, (0.05, 0.1, 0.2, 0.3)
+PROMPTS = 200
+CORRELATION = 0.5
+MARGINS = (0.05, 0.1, 0.2, 0.3)
 Law = Callable[[Floats], Floats]
 
 
@@ -34,9 +34,12 @@ def sparse(zeros: float) -> Law:
     prompt.
     """
     above = beta(3, 2)
-    return lambda q: np.where(
-        q < zeros, 0.0, above(np.clip((q - zeros) / (1 - zeros), 0, 1))
-    )
+
+    def law(quantiles: Floats) -> Floats:
+        rescaled = (quantiles - zeros) / (1 - zeros)
+        return np.where(quantiles < zeros, 0.0, above(np.clip(rescaled, 0, 1)))
+
+    return law
 
 
 def beta(a: float, b: float) -> Law:
@@ -54,13 +57,22 @@ LAWS: Mapping[str, Law] = {
     "edits, 78% at 0": sparse(0.78),
 }
 """Score of a prompt by its quantile."""
+JUDGES = (
+    "good",
+    "noisy good",
+    "sees the prompt alone",
+    "sees the image alone",
+    "constant .8",
+    ".7 and .8 at random",
+)
 
 
 def three_scores(law: Law, rng: np.random.Generator) -> Floats:
     """Scores of a build, of its baseline and of one more picture on each prompt, shape (3,
     prompts).
     """
-    prompt, noise = rng.normal(size=PROMPTS), rng.normal(size=(3, PROMPTS))
+    prompt = rng.normal(size=PROMPTS)
+    noise = rng.normal(size=(3, PROMPTS))
     latent = np.sqrt(CORRELATION) * prompt + np.sqrt(1 - CORRELATION) * noise
     return np.round(law(ndtr(latent)), 2)
 
@@ -69,17 +81,19 @@ def control_of(
     judge: str, law: Law, own: Floats, again: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Scores of the build's own and of the spoilt images by a planted judge."""
+    prompts = len(own)
     if judge == "good":
-        return own, np.where(
-            rng.random(len(own)) < 0.8, 0.0, rng.uniform(0, 0.3, len(own))
-        )
+        is_zero = rng.random(prompts) < 0.8
+        return own, np.where(is_zero, 0.0, rng.uniform(0, 0.3, prompts))
     if judge == "noisy good":
-        return own, law(rng.random(len(own))) * 0.5
+        return own, law(rng.random(prompts)) * 0.5
     if judge == "constant .8":
-        return np.full(len(own), 0.8), np.full(len(own), 0.8)
+        return np.full(prompts, 0.8), np.full(prompts, 0.8)
     if judge == ".7 and .8 at random":
-        return rng.choice([0.7, 0.8], len(own)), rng.choice([0.7, 0.8], len(own))
-    return own, again if judge == "sees the prompt alone" else rng.permutation(own)
+        return rng.choice([0.7, 0.8], prompts), rng.choice([0.7, 0.8], prompts)
+    if judge == "sees the prompt alone":
+        return own, again
+    return own, rng.permutation(own)
 
 
 def shares_passed(
@@ -94,14 +108,12 @@ def shares_passed(
         above = np.flatnonzero(baseline > margin)
         if len(above) < CONTROL_ITEMS:
             continue
-        highest = above[np.argsort(-baseline[above], kind="stable")[:CONTROL_ITEMS]]
-        for column, chosen in enumerate(
-            (highest, rng.permutation(PROMPTS)[:CONTROL_ITEMS])
-        ):
-            change = control_change(
-                *control_of(judge, law, own[chosen], again[chosen], rng)
-            )
-            seen[column] += change.high < -margin
+        order = np.argsort(-baseline[above], kind="stable")
+        highest = above[order[:CONTROL_ITEMS]]
+        at_random = rng.permutation(PROMPTS)[:CONTROL_ITEMS]
+        for column, prompts in enumerate((highest, at_random)):
+            control = control_of(judge, law, own[prompts], again[prompts], rng)
+            seen[column] += control_change(*control).high < -margin
     return float(seen[0] / trials), float(seen[1] / trials)
 
 
@@ -111,86 +123,75 @@ def both_ways(
     """Shares of O seen by exchange, and by either way, for a judge that sees SC only and for one
     that sees PQ only.
     """
-    exchanged = either = 0
+    exchanged = 0
+    either = 0
     for _ in range(trials):
-        sc, pq = (rng.beta(8, 2, CONTROL_ITEMS) for _ in range(2))
-        own = np.sqrt(sc * pq)
+        sc = rng.beta(8, 2, CONTROL_ITEMS)
+        pq = rng.beta(8, 2, CONTROL_ITEMS)
         lost = rng.uniform(0, 0.2, CONTROL_ITEMS)
-        after_exchange = np.sqrt(
-            (lost if judge == "sees SC only" else rng.permutation(sc)) * pq
-        )
-        after_degrading = np.sqrt(sc * (lost if judge == "sees PQ only" else pq))
-        seen = control_change(own, after_exchange).high < -margin
-        exchanged += seen
-        either += bool(seen or control_change(own, after_degrading).high < -margin)
+        own = np.sqrt(sc * pq)
+        if judge == "sees SC only":
+            after_exchange = np.sqrt(lost * pq)
+            after_degrading = own
+        else:
+            after_exchange = np.sqrt(rng.permutation(sc) * pq)
+            after_degrading = np.sqrt(sc * lost)
+        is_seen = control_change(own, after_exchange).high < -margin
+        exchanged += is_seen
+        if is_seen or control_change(own, after_degrading).high < -margin:
+            either += 1
     return exchanged / trials, either / trials
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--trials", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    print(
-        f"seed {options.seed}, {options.trials} trials a cell, {PROMPTS} prompts; before: all of "
-        "these builds passed\n"
-    )
-    blind = (
-        "sees the prompt alone",
-        "sees the image alone",
-        "constant .8",
-        ".7 and .8 at random",
-    )
-    judges = ("good", "noisy good", *blind)
+def print_laws(trials: int, seed: int) -> None:
+    """Print the shares of controls that each planted judge passes, by the law of its scores."""
     rows = []
     for name, law in LAWS.items():
-        for judge in judges:
+        for judge in JUDGES:
             cells = []
             for margin in MARGINS:
-                rng = np.random.default_rng([options.seed, int(100 * margin)])
-                shares = shares_passed(judge, law, margin, options.trials, rng)
-                cells.append(" / ".join(f"{100 * share:.1f}" for share in shares))
+                rng = np.random.default_rng([seed, int(100 * margin)])
+                highest, at_random = shares_passed(judge, law, margin, trials, rng)
+                cells.append(f"{100 * highest:.1f} / {100 * at_random:.1f}")
             rows.append([name, judge, *cells])
-    table(
-        [
-            "law of scores",
-            "judge",
-            *(f"margin {m:g}: passed, highest / random, %" for m in MARGINS),
-        ],
-        rows,
+    headings = [f"margin {m:g}: passed, highest / random, %" for m in MARGINS]
+    table(["law of scores", "judge", *headings], rows)
+
+
+def print_both_ways(trials: int, rng: np.random.Generator) -> None:
+    """Print what exchanged and degraded images show of judges that see one aspect."""
+    rows = []
+    for judge in ("sees SC only", "sees PQ only"):
+        cells = []
+        for margin in MARGINS:
+            exchanged, either = both_ways(judge, margin, trials, rng)
+            cells.append(f"{100 * exchanged:.0f} / {100 * either:.0f}")
+        rows.append([judge, *cells])
+    headings = [f"margin {m:g}: seen by exchange / by either, %" for m in MARGINS]
+    table(["judge of O", *headings], rows)
+
+
+def print_contests(trials: int, rng: np.random.Generator) -> None:
+    """Print how often controls of `pairwise` are seen."""
+    rows = []
+    for share in (0.5, 0.7, 0.9, 0.95, 1.0):
+        seen = [contests(share, margin, trials, rng) for margin in MARGINS]
+        cells = [f"{100 * share_seen:.1f}" for share_seen in seen]
+        rows.append([f"{share:.0%}", *cells])
+    headings = [f"margin {m:g}: seen, %" for m in MARGINS]
+    table(["own's share of contests", *headings], rows)
+
+
+def main() -> None:
+    options = script_parser(__doc__, trials=2000, seed=0).parse_args()
+    print(
+        f"seed {options.seed}, {options.trials} trials a cell, {PROMPTS} prompts; "
+        "before: all of these builds passed\n"
     )
+    print_laws(options.trials, options.seed)
     rng = np.random.default_rng(options.seed)
-    rows = [
-        [
-            judge,
-            *(
-                " / ".join(
-                    f"{100 * s:.0f}" for s in both_ways(judge, m, options.trials, rng)
-                )
-                for m in MARGINS
-            ),
-        ]
-        for judge in ("sees SC only", "sees PQ only")
-    ]
-    table(
-        [
-            "judge of O",
-            *(f"margin {m:g}: seen by exchange / by either, %" for m in MARGINS),
-        ],
-        rows,
-    )
-    rows = [
-        [
-            f"{share:.0%}",
-            *(f"{100 * contests(share, m, options.trials, rng):.1f}" for m in MARGINS),
-        ]
-        for share in (0.5, 0.7, 0.9, 0.95, 1.0)
-    ]
-    table(
-        ["own's share of contests", *(f"margin {m:g}: seen, %" for m in MARGINS)], rows
-    )
+    print_both_ways(options.trials, rng)
+    print_contests(options.trials, rng)
 
 
 def contests(
@@ -198,11 +199,8 @@ def contests(
 ) -> float:
     """Share of controls of `pairwise` that are seen, by how often the build's own image wins."""
     wins = rng.binomial(CONTROL_ITEMS, share, trials)
-    return float(
-        np.mean(
-            [exact_share(int(won), CONTROL_ITEMS).low > 0.5 + margin for won in wins]
-        )
-    )
+    lows = [exact_share(int(won), CONTROL_ITEMS).low for won in wins]
+    return float(np.mean([low > 0.5 + margin for low in lows]))
 
 
 if __name__ == "__main__":

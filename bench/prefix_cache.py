@@ -29,11 +29,15 @@ ORDERS = {"images first": "0shot", "text first": "text_first"}
 
 def samples(kind: str, files: Sequence[Path]) -> Iterator[Sample]:
     """Samples of a task type, an edit for each two files."""
-    roles = ("source", "output") if kind == "tie" else ("output",)
-    text = "instruction" if kind == "tie" else "prompt"
-    for number in range(len(files) // len(roles)):
-        chosen = files[number * len(roles) : (number + 1) * len(roles)]
-        images = {role: Image(file) for role, file in zip(roles, chosen, strict=True)}
+    roles = ["output"]
+    text = "prompt"
+    if kind == "tie":
+        roles = ["source", "output"]
+        text = "instruction"
+    count = len(roles)
+    for number in range(len(files) // count):
+        sample_files = files[number * count : (number + 1) * count]
+        images = dict(zip(roles, map(Image, sample_files), strict=True))
         identity = SampleId("own", kind, "", str(number))
         yield Sample(identity, images, {text: f"a hill, number {number}"}, kind=kind)
 
@@ -54,14 +58,21 @@ def row(
     reset = urllib.request.Request(f"{server}/reset_prefix_cache", method="POST")
     urllib.request.urlopen(reset).read()
     judge = prepare("viescore", ORDERS[order], once())
+    pictures = 2 * count if kind == "tie" else count
     with tempfile.TemporaryDirectory() as folder:
-        files = photographs(Path(folder), count * (2 if kind == "tie" else 1), side)
+        files = photographs(Path(folder), pictures, side)
         jobs = [Job(sample, judge) for sample in samples(kind, files)]
         run = judged(f"{server}/v1", jobs, 4, max_tokens=64, model=model)
         usage = asyncio.run(run).usage
-    share = f"{usage.cached_tokens / usage.input_tokens:.0%}"
-    cells = (usage.calls, usage.input_tokens, usage.cached_tokens)
-    return [kind, str(side), order, *(f"{cell:,}" for cell in cells), share]
+    return [
+        kind,
+        str(side),
+        order,
+        f"{usage.calls:,}",
+        f"{usage.input_tokens:,}",
+        f"{usage.cached_tokens:,}",
+        f"{usage.cached_tokens / usage.input_tokens:.0%}",
+    ]
 
 
 def main() -> None:
@@ -72,15 +83,13 @@ def main() -> None:
     parser.add_argument("--sides", type=int, nargs="+", default=[128, 512, 1024])
     given = parser.parse_args()
     print(conditions())
-    table(
-        HEADER,
-        (
-            row(given.server, given.model, kind, side, order, given.samples)
-            for kind in ("tig", "tie")
-            for side in given.sides
-            for order in ORDERS
-        ),
-    )
+    rows = []
+    for kind in ("tig", "tie"):
+        for side in given.sides:
+            for order in ORDERS:
+                cells = row(given.server, given.model, kind, side, order, given.samples)
+                rows.append(cells)
+    table(HEADER, rows)
 
 
 if __name__ == "__main__":

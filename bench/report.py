@@ -8,14 +8,22 @@ BLAS has as many threads as it takes.
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from common import Cost, conditions, costs, in_own_process, table
+from common import (
+    IMAGENHUB_FOLDER,
+    Cost,
+    conditions,
+    costs,
+    in_own_process,
+    script_parser,
+    table,
+)
 
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
@@ -42,31 +50,41 @@ EXCHANGED_MORE = 0.1
 def replays(data: Path, folder: Path, number: int) -> list[Path]:
     """Samples files of so many judges."""
     benchmark = benchmark_registry.benchmark("imagenhub")
-    samples = [
-        sample for part in benchmark.parts for sample in benchmark.load(data, part)
+    samples = []
+    for part in benchmark.parts:
+        samples += benchmark.load(data, part)
+    return [
+        write_replay(data, folder / str(judge), judge, samples)
+        for judge in range(number)
     ]
-    written = []
-    for judge in range(number):
-        name = LOGS[judge % len(LOGS)]
-        recording = replay.load(data / "viescore_logs" / f"results_{name}", JUDGE)
-        setting = name.rpartition("_")[2]
-        found = [
-            replay.replayed(recording, s.id, 0, JUDGE, setting, name, config.Config())
-            for s in samples
-        ]
-        verdicts = exchanged([verdict for verdict, _ in found], samples, judge)
-        written.append(folder / f"{judge}" / "1_samples_imagenhub.jsonl")
-        written[-1].parent.mkdir(parents=True)
-        with written[-1].open("w") as file:
-            for sample, verdict, (_, source) in zip(
-                samples, verdicts, found, strict=True
-            ):
-                row = {
-                    "filtered_resps": response_json(sample.id, verdict, source),
-                    "target": target_json(sample),
-                }
-                file.write(f"{json.dumps(row)}\n")
-    return written
+
+
+def write_replay(
+    data: Path, folder: Path, judge: int, samples: Sequence[Sample]
+) -> Path:
+    """Write the samples file of a judge."""
+    name = LOGS[judge % len(LOGS)]
+    recording = replay.load(data / "viescore_logs" / f"results_{name}", JUDGE)
+    setting = name.rpartition("_")[2]
+    recorded = []
+    sources = []
+    for sample in samples:
+        verdict, source = replay.replayed(
+            recording, sample.id, 0, JUDGE, setting, name, config.Config()
+        )
+        recorded.append(verdict)
+        sources.append(source)
+    verdicts = exchanged(recorded, samples, judge)
+    folder.mkdir(parents=True)
+    path = folder / "1_samples_imagenhub.jsonl"
+    with path.open("w") as file:
+        for sample, verdict, source in zip(samples, verdicts, sources, strict=True):
+            row = {
+                "filtered_resps": response_json(sample.id, verdict, source),
+                "target": target_json(sample),
+            }
+            file.write(f"{json.dumps(row)}\n")
+    return path
 
 
 def exchanged(
@@ -75,13 +93,18 @@ def exchanged(
     """Verdicts of which a share, larger each time that the logs come again, is another sample's
     of the same image model.
     """
-    rng, after = np.random.default_rng(judge), list(verdicts)
-    models = [(sample.id.part, sample.id.image_model) for sample in samples]
-    for model in dict.fromkeys(models):
-        places = np.array([place for place, of in enumerate(models) if of == model])
-        places = places[rng.random(len(places)) < EXCHANGED_MORE * (judge // len(LOGS))]
+    rng = np.random.default_rng(judge)
+    after = list(verdicts)
+    share = EXCHANGED_MORE * (judge // len(LOGS))
+    places_by_model = defaultdict(list)
+    for place, sample in enumerate(samples):
+        places_by_model[sample.id.part, sample.id.image_model].append(place)
+    for model_places in places_by_model.values():
+        places = np.array(model_places)
+        places = places[rng.random(len(places)) < share]
+        exchanged_places = rng.permutation(places)
         for place, other in zip(
-            places.tolist(), rng.permutation(places).tolist(), strict=True
+            places.tolist(), exchanged_places.tolist(), strict=True
         ):
             after[place] = verdicts[other]
     return after
@@ -89,21 +112,15 @@ def exchanged(
 
 def tested(results: list[Path], labels: list[str], intervals: bool) -> Cost:
     """The pair tests of O."""
-    benchmark, runs = (
-        benchmark_registry.benchmark("imagenhub"),
-        load_results(results, labels).runs,
-    )
+    benchmark = benchmark_registry.benchmark("imagenhub")
+    runs = load_results(results, labels).runs
     options = StatisticsOptions()
-    findings = benchmark.report.findings(
-        benchmark.name, tuple(benchmark.parts), runs, options
-    )
-    [of_overall] = [
-        statistic.compared(options)
-        for statistic in findings.ranked
-        if statistic.aspect == "O"
-    ]
+    parts = tuple(benchmark.parts)
+    findings = benchmark.report.findings(benchmark.name, parts, runs, options)
+    [overall] = [found for found in findings.ranked if found.aspect == "O"]
+    compared = overall.compared(options)
     with costs() as cost:
-        compare_systems(of_overall, benchmark.name, options, intervals)
+        compare_systems(compared, benchmark.name, options, intervals)
     return cost
 
 
@@ -114,14 +131,8 @@ def reported(results: list[Path], labels: list[str], out: Path) -> Cost:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "data",
-        type=Path,
-        help="a folder with imagenhub/human_ratings and viescore_logs",
-    )
+    parser = script_parser(__doc__)
+    parser.add_argument("data", type=Path, help=IMAGENHUB_FOLDER)
     parser.add_argument("--results", type=int, nargs="+", default=[2, 6, 17])
     options = parser.parse_args()
     print(conditions())
@@ -130,22 +141,28 @@ def main() -> None:
         folder = Path(temporary)
         files = replays(options.data, folder, max(options.results))
         for number in options.results:
-            results, labels = files[:number], [f"judge {n}" for n in range(number)]
+            results = files[:number]
+            labels = [f"judge {n}" for n in range(number)]
             cost = in_own_process(reported, results, labels, folder / f"report{number}")
             pairs = in_own_process(tested, results, labels, False)
-            numbers = (cost.wall, cost.cpu, pairs.cpu)
-            rows.append(
-                [
-                    f"{number}",
-                    f"{4801 * number:,}",
-                    *(f"{n:.1f}" for n in numbers),
-                    f"{cost.peak:.0f}",
-                ]
-            )
-    table(
-        ["results", "verdicts", "s", "CPU s", "CPU s of O's pair tests", "peak MiB"],
-        rows,
-    )
+            row = [
+                number,
+                4801 * number,
+                cost.wall,
+                cost.cpu,
+                pairs.cpu,
+                cost.peak,
+            ]
+            rows.append(row)
+    columns = {
+        "results": "",
+        "verdicts": ",",
+        "s": ".1f",
+        "CPU s": ".1f",
+        "CPU s of O's pair tests": ".1f",
+        "peak MiB": ".0f",
+    }
+    table(columns, rows)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ keeps replies in a store and makes verdicts. They take turns, and the fastest ro
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import common
+import numpy as np
 import PIL.Image
 
 from vieval_plugin.backends.metrics.network_metrics import Scorers
@@ -47,13 +47,12 @@ def build(folder: Path) -> Path:
     tokenizer = tiny_scorers.clip_tokenizer()
     CLIPProcessor(CLIPImageProcessor(), tokenizer).save_pretrained(folder)
     torch.manual_seed(0)
-    ids = {
+    tokens = {
         "bos_token_id": tokenizer.bos_token_id,
         "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
     }
-    CLIPModel(
-        CLIPConfig(text_config={**ids, "pad_token_id": tokenizer.pad_token_id})
-    ).save_pretrained(folder)
+    CLIPModel(CLIPConfig(text_config=tokens)).save_pretrained(folder)
     return folder
 
 
@@ -65,23 +64,23 @@ def bare(
 
     values: list[float] = []
     for start in range(0, len(samples), batch):
-        some = samples[start : start + batch]
-        images = [
-            PIL.Image.open(str(sample.images["output"].source)).convert("RGB")
-            for sample in some
-        ]
-        texts = [sample.texts["prompt"] for sample in some]
+        images = []
+        texts = []
+        for sample in samples[start : start + batch]:
+            picture = PIL.Image.open(str(sample.images["output"].source))
+            images.append(picture.convert("RGB"))
+            texts.append(sample.texts["prompt"])
         with torch.inference_mode():
-            found = model(
-                **processor(
-                    text=texts,
-                    images=images,
-                    padding=True,
-                    truncation=True,
-                    return_tensors="pt",
-                )
+            inputs = processor(
+                text=texts,
+                images=images,
+                padding=True,
+                truncation=True,
+                return_tensors="pt",
             )
-            values += (found.image_embeds * found.text_embeds).sum(-1).tolist()
+            found = model(**inputs)
+            cosines = (found.image_embeds * found.text_embeds).sum(-1)
+            values += cosines.tolist()
     return values
 
 
@@ -89,10 +88,11 @@ def scored(
     scorers: Scorers, samples: Sequence[Sample], store: Path
 ) -> tuple[list[float], Progress]:
     """The same values as a run has them."""
-    options, progress = common.options(store), Progress()
+    options = common.options(store)
+    progress = Progress()
     prepared = prepare(JUDGE, None, options)
+    jobs = [Job(sample, prepared) for sample in samples]
     with opened_store(options) as kept:
-        jobs = [Job(sample, prepared) for sample in samples]
         outcomes = judge_in_batches(
             jobs, refuse_questions, progress, kept, scorers=scorers
         )
@@ -102,61 +102,51 @@ def scored(
 def main() -> None:
     from transformers import CLIPModel, CLIPProcessor
 
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    for name, default in (
-        ("--images", 1000),
-        ("--side", 512),
-        ("--batch", 16),
-        ("--rounds", 3),
-    ):
-        parser.add_argument(name, type=int, default=default)
+    parser = common.script_parser(__doc__, images=1000, side=512, batch=16, rounds=3)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    bare_seconds = []
+    scorer_seconds = []
+    store_seconds = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         weights = str(build(folder / "clip"))
-        samples = list(
-            common.samples(common.photographs(folder, given.images, given.side))
-        )
+        files = common.photographs(folder, given.images, given.side)
+        samples = list(common.samples(files))
         model = CLIPModel.from_pretrained(weights).eval()
         processor = CLIPProcessor.from_pretrained(weights)
         scorers = Scorers({JUDGE: Scorer(weights, batch_size=given.batch)})
         # what is paid once: weights, and the first pass through each
         bare(model, processor, samples[: given.batch], given.batch)
         scored(scorers, samples[: given.batch], folder / "warm.sqlite")
-        seconds: dict[str, list[float]] = {
-            "bare transformers loop": [],
-            "scorer": [],
-            "scorer, from the store": [],
-        }
-        wanted, found, again = [], [], []
         for number in range(given.rounds):
             store = folder / f"{number}.sqlite"
             begun = time.perf_counter()
-            wanted = bare(model, processor, samples, given.batch)
-            seconds["bare transformers loop"].append(time.perf_counter() - begun)
+            expected = bare(model, processor, samples, given.batch)
+            bare_seconds.append(time.perf_counter() - begun)
             begun = time.perf_counter()
-            found, _ = scored(scorers, samples, store)
-            seconds["scorer"].append(time.perf_counter() - begun)
+            values, _ = scored(scorers, samples, store)
+            scorer_seconds.append(time.perf_counter() - begun)
             begun = time.perf_counter()
-            again, progress = scored(scorers, samples, store)
-            seconds["scorer, from the store"].append(time.perf_counter() - begun)
+            stored_values, progress = scored(scorers, samples, store)
+            store_seconds.append(time.perf_counter() - begun)
             assert progress.usage.cached == len(samples)
-            assert again == found
-        apart = max(abs(one - other) for one, other in zip(wanted, found, strict=True))
-        fastest = min(seconds["bare transformers loop"])
+            assert stored_values == values
+    print(
+        f"{given.images} images of {given.side} x {given.side}, batches of "
+        f"{given.batch}, fastest of {given.rounds}"
+    )
+    seconds = {
+        "bare transformers loop": min(bare_seconds),
+        "scorer": min(scorer_seconds),
+        "scorer, from the store": min(store_seconds),
+    }
+    for way, best in seconds.items():
         print(
-            f"{given.images} images of {given.side} x {given.side}, batches of {given.batch}, "
-            f"fastest of {given.rounds}"
+            f"{way:24} {best:8.2f} s {len(samples) / best:8.1f} images/s   "
+            f"{best / min(bare_seconds):.2f} x the bare loop"
         )
-        for name, took in seconds.items():
-            best = min(took)
-            print(
-                f"{name:24} {best:8.2f} s {len(samples) / best:8.1f} images/s   "
-                f"{best / fastest:.2f} x the bare loop"
-            )
-        print(f"largest difference of a value: {apart:.1e}")
+    apart = np.abs(np.subtract(expected, values)).max()
+    print(f"largest difference of a value: {apart:.1e}")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ judged by a pixel metric, without a server.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import math
@@ -28,17 +27,20 @@ from common import (
     bare_loop,
     conditions,
     fake_server,
+    first_line,
     first_requests,
     in_own_process,
     memory,
     options,
     photographs,
     samples,
+    script_parser,
     served,
     table,
 )
 from pyarrow import parquet
 
+from vieval_plugin.readers.places import place_of
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.shards.folder import open_folder
@@ -47,7 +49,9 @@ from vieval_plugin.run.shards.passes import passes_over
 from vieval_plugin.run.shards.plan import new_plan
 from vieval_plugin.run.shards.schema import VerdictSchema
 
-MEDIAN, CONCURRENT, ROWS_A_FILE = 0.2, 32, 2_500
+MEDIAN = 0.2
+CONCURRENT = 32
+ROWS_A_FILE = 2_500
 SPREAD = (
     math.log(10) / 2.3263
 )  # the 99th percentile of a lognormal distribution is ten times its median
@@ -74,15 +78,14 @@ def vieval(*arguments: str) -> Run:
     )
     assert process.stdout is not None
     process.stdout.read()
-    _, status, used = os.wait4(process.pid, 0)
+    _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(
-            f"vieval {' '.join(arguments)} ended with {process.returncode}"
-        )
-    return Run(
-        time.perf_counter() - wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
-    )
+        command = " ".join(arguments)
+        raise SystemExit(f"vieval {command} ended with {process.returncode}")
+    seconds = time.perf_counter() - wall
+    cpu = usage.ru_utime + usage.ru_stime
+    return Run(seconds, cpu, usage.ru_maxrss / 1024)
 
 
 def without_store(folder: Path) -> Path:
@@ -97,22 +100,37 @@ def write_parquet(files: Sequence[Path], folder: Path) -> None:
     rows.
     """
     folder.mkdir()
-    rows = [
-        (file, sample.texts["prompt"])
-        for file, sample in zip(files, samples(files), strict=True)
-    ]
-    for number, start in enumerate(range(0, len(rows), ROWS_A_FILE)):
-        part = rows[start : start + ROWS_A_FILE]
+    prompts = [sample.texts["prompt"] for sample in samples(files)]
+    for number, start in enumerate(range(0, len(files), ROWS_A_FILE)):
+        part = files[start : start + ROWS_A_FILE]
         columns = {
-            "uid": [file.stem for file, _ in part],
-            "image": [file.read_bytes() for file, _ in part],
-            "prompt": [prompt for _, prompt in part],
+            "uid": [file.stem for file in part],
+            "image": [file.read_bytes() for file in part],
+            "prompt": prompts[start : start + ROWS_A_FILE],
         }
-        parquet.write_table(
-            pyarrow.table(columns),
-            folder / f"part-{number:04}.parquet",
-            row_group_size=512,
-        )
+        path = folder / f"part-{number:04}.parquet"
+        parquet.write_table(pyarrow.table(columns), path, row_group_size=512)
+
+
+def bare_client(url: str, files: Sequence[Path]) -> tuple[float, float, int]:
+    """Seconds of wall time and of CPU that the bare client takes, and its calls."""
+    judge = prepare("viescore", "0shot", options(None))
+    requests = list(first_requests(judge.program(sample) for sample in samples(files)))
+    wall = time.perf_counter()
+    cpu = time.process_time()
+    asyncio.run(bare_loop(url, requests, CONCURRENT))
+    wall = time.perf_counter() - wall
+    cpu = time.process_time() - cpu
+    assert served(url)["requests"] == len(requests)
+    return wall, cpu, len(requests)
+
+
+def score_folder(url: str, data: Path, out: Path, config: Path) -> Run:
+    """Judge a folder of shards."""
+    command = ["score", str(data), "--out", str(out), "--config", str(config)]
+    command += ["--model", "fake", "--base-url", url]
+    command += ["--num-concurrent", str(CONCURRENT)]
+    return vieval(*command)
 
 
 def beside_the_bare_client(rows: int, rounds: int) -> None:
@@ -121,68 +139,36 @@ def beside_the_bare_client(rows: int, rounds: int) -> None:
     """
     lines = []
     with tempfile.TemporaryDirectory() as name:
-        files = photographs(Path(name), rows, 256)
-        in_own_process(write_parquet, files, Path(name, "data"))
-        judge = prepare("viescore", "0shot", options(None))
+        folder = Path(name)
+        files = photographs(folder, rows, 256)
+        in_own_process(write_parquet, files, folder / "data")
+        config = without_store(folder)
         for latency, spread in (("200 ms", 0.0), ("lognormal", SPREAD)):
+            server = {
+                "latency": MEDIAN,
+                "spread": spread,
+                "capacity": CONCURRENT,
+            }
             for turn in range(rounds):
-                with fake_server(
-                    latency=MEDIAN, spread=spread, capacity=CONCURRENT
-                ) as url:
-                    requests = list(
-                        first_requests(
-                            judge.program(sample) for sample in samples(files)
-                        )
-                    )
-                    begun, cpu = time.perf_counter(), time.process_time()
-                    asyncio.run(bare_loop(url, requests, CONCURRENT))
-                    bare, bare_cpu, calls = (
-                        time.perf_counter() - begun,
-                        time.process_time() - cpu,
-                        len(requests),
-                    )
-                    assert served(url)["requests"] == calls
-                with fake_server(
-                    latency=MEDIAN, spread=spread, capacity=CONCURRENT
-                ) as url:
-                    config = without_store(Path(name))
-                    out = Path(name, f"out-{latency}-{turn}")
-                    server = (
-                        "--model",
-                        "fake",
-                        "--base-url",
-                        url,
-                        "--num-concurrent",
-                        str(CONCURRENT),
-                    )
-                    run = vieval(
-                        "score",
-                        str(Path(name, "data")),
-                        "--out",
-                        str(out),
-                        "--config",
-                        str(config),
-                        *server,
-                    )
+                with fake_server(**server) as url:
+                    bare, bare_cpu, calls = bare_client(url, files)
+                out = folder / f"out-{latency}-{turn}"
+                with fake_server(**server) as url:
+                    run = score_folder(url, folder / "data", out, config)
                     asked = served(url)["requests"]
-                each = (
+                line = [
+                    latency,
+                    str(rows),
+                    str(asked),
+                    f"{bare:.1f}",
+                    f"{run.wall:.1f}",
+                    f"{run.wall / bare:.3f}",
                     f"{bare_cpu / calls * 1000:.2f}",
                     f"{run.cpu / calls * 1000:.2f}",
-                )
-                ratio = f"{run.wall / bare:.3f}"
-                lines.append(
-                    (
-                        latency,
-                        f"{rows}",
-                        f"{asked}",
-                        f"{bare:.1f}",
-                        f"{run.wall:.1f}",
-                        ratio,
-                        *each,
-                        f"{run.peak:.0f}",
-                    )
-                )
-                print(" ".join(lines[-1]), file=sys.stderr, flush=True)
+                    f"{run.peak:.0f}",
+                ]
+                lines.append(line)
+                print(" ".join(line), file=sys.stderr, flush=True)
     header = (
         "latency",
         "rows",
@@ -199,7 +185,7 @@ def beside_the_bare_client(rows: int, rounds: int) -> None:
 
 def write_tiny(data: Path, rows: int) -> None:
     """Write parquet files of tiny images, all different."""
-    image = photographs(data, 1, 32)[0]
+    [image] = photographs(data, 1, 32)
     content = image.read_bytes()
     image.unlink()
     for number, start in enumerate(range(0, rows, 50_000)):
@@ -209,53 +195,42 @@ def write_tiny(data: Path, rows: int) -> None:
             "image": [content + b"%08d" % row for row in part],
             "prompt": [f"a hillside at dusk, number {row}" for row in part],
         }
-        parquet.write_table(
-            pyarrow.table(columns),
-            data / f"part-{number:04}.parquet",
-            row_group_size=5_120,
-        )
+        path = data / f"part-{number:04}.parquet"
+        parquet.write_table(pyarrow.table(columns), path, row_group_size=5_120)
 
 
 def bookkeeping(rows: int) -> None:
     """Print what the rows of a pixel metric cost, and what going on from a finished plan costs."""
     with tempfile.TemporaryDirectory() as name:
-        data, out = Path(name, "data"), str(Path(name, "out"))
+        data = Path(name, "data")
+        out = str(Path(name, "out"))
         data.mkdir()
-        in_own_process(
-            write_tiny, data, rows
-        )  # the memory of whoever starts a process counts as the process's own
-        score = (
-            "score",
-            str(data),
-            "--out",
-            out,
-            "--judge",
-            "sharpness",
-            "--config",
-            str(without_store(Path(name))),
-        )
+        # the memory of whoever starts a process counts as the process's own
+        in_own_process(write_tiny, data, rows)
+        config = str(without_store(Path(name)))
+        score = ["score", str(data), "--out", out]
+        score += ["--judge", "sharpness", "--config", config]
         commands = {
             "judged": score,
             "again": score,
-            "`shards`": ("shards", out),
-            "`shards --verify`": ("shards", out, "--verify"),
-            "`report`": ("report", out, "--out", str(Path(name, "report"))),
-            "`rank`": ("rank", out),
+            "`shards`": ["shards", out],
+            "`shards --verify`": ["shards", out, "--verify"],
+            "`report`": ["report", out, "--out", str(Path(name, "report"))],
+            "`rank`": ["rank", out],
         }
         lines = []
         for what, arguments in commands.items():
             run = vieval(*arguments)
-            lines.append(
-                (
-                    what,
-                    f"{rows}",
-                    f"{run.wall:.1f}",
-                    f"{run.cpu:.1f}",
-                    f"{rows / run.wall:.0f}",
-                    f"{run.peak:.0f}",
-                )
-            )
-            print(" ".join(lines[-1]), file=sys.stderr, flush=True)
+            line = [
+                what,
+                str(rows),
+                f"{run.wall:.1f}",
+                f"{run.cpu:.1f}",
+                f"{rows / run.wall:.0f}",
+                f"{run.peak:.0f}",
+            ]
+            lines.append(line)
+            print(" ".join(line), file=sys.stderr, flush=True)
     table(("", "rows", "wall s", "CPU s", "rows a second", "MiB"), lines)
 
 
@@ -263,50 +238,49 @@ def manifest(shards: int) -> None:
     """Print what planning, listing and resuming so many shards takes; their files are empty
     ones, so this is simulated.
     """
-    files = tuple(
-        InputFile(f"part-{number:06}.parquet", 10**8, "0" * 32, (51_200,))
-        for number in range(shards // 100)
-    )
-    provenance, schema = Provenance("sharpness", (), ("PQ",)), VerdictSchema(("PQ",))
+    files = []
+    for number in range(shards // 100):
+        path = f"part-{number:06}.parquet"
+        files.append(InputFile(path, 10**8, "0" * 32, (51_200,)))
     plan = new_plan(
-        Path("/data"), files, 512, {"output": "image"}, None, provenance, schema
+        place_of(Path("/data")),
+        tuple(files),
+        512,
+        {"output": "image"},
+        None,
+        Provenance("sharpness", (), ("PQ",)),
+        VerdictSchema(("PQ",)),
     )
     lines = []
+
+    def timed(what: str, function: Callable[[], object]) -> None:
+        wall = time.perf_counter()
+        cpu = time.process_time()
+        function()
+        wall = time.perf_counter() - wall
+        cpu = time.process_time() - cpu
+        peak = f"{memory('VmHWM'):.0f}"
+        lines.append([what, str(shards), f"{wall:.1f}", f"{cpu:.1f}", peak])
+
     with tempfile.TemporaryDirectory() as name:
-        Path(name, "verdicts").mkdir()
+        verdicts = Path(name, "verdicts")
+        verdicts.mkdir()
         folder = open_folder(name)
-
-        def timed(what: str, function: Callable[[], object]) -> None:
-            wall, cpu = time.perf_counter(), time.process_time()
-            function()
-            cost = (
-                f"{time.perf_counter() - wall:.1f}",
-                f"{time.process_time() - cpu:.1f}",
-            )
-            lines.append((what, f"{shards}", *cost, f"{memory('VmHWM'):.0f}"))
-
         timed("plan written", lambda: folder.create_plan(plan))
         timed("plan read", folder.plan)
         timed("shards named", lambda: sum(1 for _ in plan.shards()))
         for shard in plan.shards():
-            Path(name, "verdicts", f"{shard.name}.parquet").touch()
+            (verdicts / f"{shard.name}.parquet").touch()
         timed("files listed", folder.names)
         done = folder.names()
         timed("passes left", lambda: sum(1 for _ in passes_over(plan.shards(), done)))
-        lines.append(
-            (
-                f"plan.json: {Path(name, 'plan.json').stat().st_size / 2**20:.1f} MiB",
-                "",
-                "",
-                "",
-                "",
-            )
-        )
+        mib = Path(name, "plan.json").stat().st_size / 2**20
+        lines.append([f"plan.json: {mib:.1f} MiB", "", "", "", ""])
     table(("", "shards", "wall s", "CPU s", "MiB at most"), lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = script_parser(first_line(__doc__))
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument(

@@ -10,7 +10,6 @@ killed every ten minutes, and goes on.
 
 from __future__ import annotations
 
-import argparse
 import base64
 import json
 import random
@@ -22,35 +21,40 @@ import threading
 import time
 import urllib.request
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
 from common import (
     conditions,
     fake_server,
+    first_line,
     in_own_process,
     local_address,
     photographs,
+    script_parser,
     table,
 )
 from pyarrow import parquet
 from serve import resident
 from shards import write_tiny
 
-CLIENTS, KILL_EVERY = 4, 600.0
+CLIENTS = 4
+KILL_EVERY = 600.0
 ROWS_A_SHARD = 256
+VIEVAL = [sys.executable, "-m", "vieval_plugin"]
 
 
 def levels(process: int) -> tuple[float, int, int]:
     """MiB, descriptors and threads of a process; zeros where it is gone."""
+    folder = Path(f"/proc/{process}")
     try:
-        descriptors = len(list(Path(f"/proc/{process}/fd").iterdir()))
-        return (
-            resident(process),
-            descriptors,
-            len(list(Path(f"/proc/{process}/task").iterdir())),
-        )
+        descriptors = len(list((folder / "fd").iterdir()))
+        mib = resident(process)
+        threads = len(list((folder / "task").iterdir()))
     except (FileNotFoundError, ProcessLookupError):
         return 0.0, 0, 0
+    return mib, descriptors, threads
 
 
 def mebibytes(*files: Path) -> float:
@@ -60,14 +64,16 @@ def mebibytes(*files: Path) -> float:
 def accounted(verdicts: Path) -> str:
     """Say how many rows of the finished shards lack a verdict, and how many have two."""
     files = list(verdicts.rglob("*.parquet"))
-    uids = [
-        uid
-        for file in files
-        for uid in parquet.read_table(file, columns=["uid"])["uid"].to_pylist()
-    ]
+    uids = []
+    for file in files:
+        rows = parquet.read_table(file, columns=["uid"])
+        uids += rows["uid"].to_pylist()
     distinct = len(set(uids))
     missing = ROWS_A_SHARD * len(files) - distinct
-    return f"{len(uids):,} rows of {len(files)} finished shards: missing {missing}, twice {len(uids) - distinct}"
+    return (
+        f"{len(uids):,} rows of {len(files)} finished shards: missing {missing}, "
+        f"twice {len(uids) - distinct}"
+    )
 
 
 class Clients:
@@ -76,147 +82,165 @@ class Clients:
     """
 
     def __init__(self, url: str, images: list[bytes], seed: int) -> None:
-        self.url, self.images, self.stop = url, images, threading.Event()
+        self.url = url
+        self.images = images
+        self.stop = threading.Event()
         self.results: Counter[str] = Counter()
-        self._threads = [
-            threading.Thread(target=self._ask, args=(seed + n,), daemon=True)
-            for n in range(CLIENTS)
-        ]
-        for thread in self._threads:
-            thread.start()
+        for number in range(CLIENTS):
+            start_thread(self._ask, seed + number)
 
     def _ask(self, seed: int) -> None:
         rng = random.Random(seed)
-        number = seed * 10**7
+        first = seed * 10**7
+        number = first
         while not self.stop.is_set():
             number += 1
-            asked = (
-                number if rng.random() < 0.9 else rng.randint(seed * 10**7 + 1, number)
-            )
-            image = base64.b64encode(
-                self.images[asked % len(self.images)] + b"%d" % asked
-            ).decode()
-            body = {
-                "samples": [
-                    {
-                        "images": {"output": image},
-                        "texts": {"prompt": f"a hillside, number {asked}"},
-                    }
-                ]
-            }
-            request = urllib.request.Request(
-                f"{self.url}/v1/judge",
-                json.dumps(body).encode(),
-                {"Content-Type": "application/json"},
-            )
+            image = number
+            if rng.random() >= 0.9:
+                image = rng.randint(first + 1, number)
             try:
-                with urllib.request.urlopen(request, timeout=300) as response:
-                    [verdict] = json.load(response)["verdicts"]
-                self.results[verdict["status"]] += 1
+                self.results[self._status(image)] += 1
             except OSError as error:
                 self.results[type(error).__name__] += 1
+
+    def _status(self, number: int) -> str:
+        """The status of the verdict on an image."""
+        file = self.images[number % len(self.images)] + b"%d" % number
+        sample = {
+            "images": {"output": base64.b64encode(file).decode()},
+            "texts": {"prompt": f"a hillside, number {number}"},
+        }
+        request = urllib.request.Request(
+            f"{self.url}/v1/judge",
+            json.dumps({"samples": [sample]}).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=300) as response:
+            [verdict] = json.load(response)["verdicts"]
+        return verdict["status"]
+
+
+def start_thread(function: Callable[..., None], *arguments: object) -> None:
+    """Start a thread that ends with the process."""
+    threading.Thread(target=function, args=arguments, daemon=True).start()
+
+
+class Worker:
+    """`vieval score` on the folder of shards, which is killed now and then and started again."""
+
+    def __init__(self, command: list[str], log: TextIO) -> None:
+        self._command = command
+        self._log = log
+        self._begun = time.monotonic()
+        self.kills = 0
+        self.process = self._started()
+
+    def _started(self) -> subprocess.Popen:
+        return subprocess.Popen(self._command, stdout=self._log, stderr=self._log)
+
+    def kill_in_time(self) -> None:
+        """Kill the process and start it again, if it is time."""
+        if time.monotonic() > self._begun + (self.kills + 1) * KILL_EVERY:
+            self.kills += 1
+            self.process.kill()
+            self.process.wait()
+            self.process = self._started()
+
+
+def write_options(file: Path, backbone: str, store: Path) -> None:
+    """Write an options file of a judge with a store."""
+    judge = {
+        "model": "fake",
+        "base_url": backbone,
+        "num_concurrent": 8,
+        "timeout": 20,
+    }
+    options = {
+        "store": {"path": str(store)},
+        "backbones": {"judge": judge},
+    }
+    file.write_text(json.dumps(options))
+
+
+def serve_command(folder: Path) -> list[str]:
+    command = [*VIEVAL, "serve", "--reward", "r=vqascore"]
+    return [*command, "--config", str(folder / "serve.yaml"), "--port", "0"]
+
+
+def score_command(folder: Path) -> list[str]:
+    command = [*VIEVAL, "score", str(folder / "data"), "--out", str(folder / "out")]
+    command += ["--config", str(folder / "score.yaml"), "--judge", "viescore"]
+    return [*command, "--rows-per-shard", str(ROWS_A_SHARD)]
 
 
 def soak(folder: Path, minutes: float, rows: int, seed: int) -> None:
     images = [file.read_bytes() for file in photographs(folder, 4, 256)]
     (folder / "data").mkdir()
     in_own_process(write_tiny, folder / "data", rows)
-    command = [sys.executable, "-m", "vieval_plugin"]
     lines = []
-    with fake_server(
-        latency=0.5, capacity=16, fault_share=0.1, permanent_share=0.02, seed=seed
-    ) as url:
-        judge = {"model": "fake", "base_url": url, "num_concurrent": 8, "timeout": 20}
+    with (
+        fake_server(
+            latency=0.5, capacity=16, fault_share=0.1, permanent_share=0.02, seed=seed
+        ) as url,
+        (folder / "serve.log").open("w") as server_log,
+        (folder / "score.log").open("w") as worker_log,
+    ):
         for name in ("serve", "score"):
-            options = {
-                "store": {"path": str(folder / f"{name}.sqlite")},
-                "backbones": {"judge": judge},
-            }
-            (folder / f"{name}.yaml").write_text(json.dumps(options))
-        serve = [
-            *command,
-            "serve",
-            "--reward",
-            "r=vqascore",
-            "--config",
-            str(folder / "serve.yaml"),
-            "--port",
-            "0",
-        ]
-        score = [*command, "score", str(folder / "data"), "--out", str(folder / "out")]
-        score += ["--config", str(folder / "score.yaml"), "--judge", "viescore"]
-        score += ["--rows-per-shard", str(ROWS_A_SHARD)]
-        with (
-            (folder / "serve.log").open("w") as log,
-            (folder / "score.log").open("w") as progress,
-        ):
-            server = subprocess.Popen(serve, stderr=subprocess.PIPE, text=True)
-            assert server.stderr is not None
-            first = server.stderr.readline()
-            address = local_address(first)
-            threading.Thread(
-                target=lambda: log.writelines(server.stderr or ()), daemon=True
-            ).start()
-            worker = subprocess.Popen(score, stdout=progress, stderr=progress)
-            clients, begun, kills = Clients(address, images, seed), time.monotonic(), 0
-            try:
-                for step in range(1, 13):
-                    while time.monotonic() < begun + step * minutes * 5:
-                        time.sleep(1)
-                        if time.monotonic() > begun + (kills + 1) * KILL_EVERY:
-                            kills += 1
-                            worker.kill()
-                            worker.wait()
-                            worker = subprocess.Popen(
-                                score, stdout=progress, stderr=progress
-                            )
-                    done = len(list((folder / "out").rglob("*.parquet")))
-                    sizes = [
-                        mebibytes(*folder.glob(f"{name}.sqlite*"))
-                        for name in ("serve", "score")
-                    ]
-                    numbers = [
-                        *levels(server.pid),
-                        sizes[0],
-                        *levels(worker.pid),
-                        sizes[1],
-                    ]
-                    texts = [f"{number:.0f}" for number in numbers]
-                    lines.append(
-                        [
-                            f"{step * minutes / 12:.0f}",
-                            f"{clients.results.total():,}",
-                            *texts,
-                            str(done),
-                        ]
-                    )
-                    print(
-                        " ".join(lines[-1]),
-                        dict(clients.results),
-                        file=sys.stderr,
-                        flush=True,
-                    )
-            finally:
-                clients.stop.set()
-                for process in (server, worker):
-                    process.send_signal(signal.SIGTERM)
-                codes = [process.wait(60) for process in (server, worker)]
-    header = ["minute", "samples", "MiB", "files", "threads", "store MiB"]
-    table([*header, *(f"shards: {name}" for name in [*header[2:], "finished"])], lines)
+            write_options(folder / f"{name}.yaml", url, folder / f"{name}.sqlite")
+        server = subprocess.Popen(
+            serve_command(folder), stderr=subprocess.PIPE, text=True
+        )
+        assert server.stderr is not None
+        address = local_address(server.stderr.readline())
+        start_thread(server_log.writelines, server.stderr)
+        worker = Worker(score_command(folder), worker_log)
+        clients = Clients(address, images, seed)
+        begun = time.monotonic()
+        try:
+            for step in range(1, 13):
+                while time.monotonic() < begun + step * minutes * 5:
+                    time.sleep(1)
+                    worker.kill_in_time()
+                finished = len(list((folder / "out").rglob("*.parquet")))
+                numbers = [
+                    *levels(server.pid),
+                    mebibytes(*folder.glob("serve.sqlite*")),
+                    *levels(worker.process.pid),
+                    mebibytes(*folder.glob("score.sqlite*")),
+                ]
+                line = [
+                    f"{step * minutes / 12:.0f}",
+                    f"{clients.results.total():,}",
+                    *(f"{number:.0f}" for number in numbers),
+                    str(finished),
+                ]
+                lines.append(line)
+                results = dict(clients.results)
+                print(" ".join(line), results, file=sys.stderr, flush=True)
+        finally:
+            clients.stop.set()
+            processes = (server, worker.process)
+            for process in processes:
+                process.send_signal(signal.SIGTERM)
+            codes = [process.wait(60) for process in processes]
+    numbers_of_each = ["MiB", "files", "threads", "store MiB"]
+    shards = [f"shards: {name}" for name in (*numbers_of_each, "finished")]
+    table(["minute", "samples", *numbers_of_each, *shards], lines)
     print(
-        f"verdicts of the server: {dict(clients.results)}; {kills} kills; exit codes at SIGTERM: "
-        f"{codes}"
+        f"verdicts of the server: {dict(clients.results)}; {worker.kills} kills; exit "
+        f"codes at SIGTERM: {codes}"
     )
-    lost = sum(
-        number for status, number in clients.results.items() if "Error" in status
-    )
+    lost = 0
+    for status, number in clients.results.items():
+        if "Error" in status:
+            lost += number
     print(
         f"requests of the server without a verdict: {lost}; {accounted(folder / 'out')}"
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = script_parser(first_line(__doc__))
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument(
         "--rows", type=int, default=102_400, help="rows of the folder of shards"

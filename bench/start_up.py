@@ -11,6 +11,7 @@ import argparse
 import os
 import subprocess
 import sys
+from collections import defaultdict
 from statistics import median
 
 COMMANDS = {
@@ -34,9 +35,8 @@ def spent(python: str, arguments: list[str]) -> tuple[float, float]:
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(
-            f"{python} {' '.join(arguments)} ends with {process.returncode}"
-        )
+        command = " ".join([python, *arguments])
+        raise SystemExit(f"{command} ends with {process.returncode}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
@@ -48,34 +48,30 @@ def main() -> None:
         "--beside", help="Python of another checkout, which runs in turn with this one"
     )
     options = parser.parse_args()
-    pythons = [sys.executable, *([options.beside] if options.beside else [])]
-    rows, seconds_of = [], {}
+    pythons = {"here": sys.executable}
+    if options.beside:
+        pythons["beside"] = options.beside
+    rows = []
+    seconds_here = {}
     for name, arguments in COMMANDS.items():
-        measured = [
-            [spent(python, arguments) for python in pythons]
-            for _ in range(options.runs)
-        ]
-        cells = [
-            [median(column) for column in zip(*of_python, strict=True)]
-            for of_python in zip(*measured, strict=True)
-        ]
-        rows.append(
-            (name, *(f"{seconds:.2f} s, {mib:.0f} MiB" for seconds, mib in cells))
-        )
-        seconds_of[name] = cells[0][0]
-    from common import (
-        conditions,
-        table,
-    )  # not before: a process's peak begins at the size of the one that starts it
+        runs = defaultdict(list)
+        for _ in range(options.runs):
+            for checkout, python in pythons.items():
+                runs[checkout].append(spent(python, arguments))
+        cells = []
+        for checkout, measured in runs.items():
+            seconds, mib = (median(column) for column in zip(*measured, strict=True))
+            cells.append(f"{seconds:.2f} s, {mib:.0f} MiB")
+            if checkout == "here":
+                seconds_here[name] = seconds
+        rows.append([name, *cells])
+    # not before: a process's peak begins at the size of the one that starts it
+    from common import conditions, table
 
     print(conditions())
-    table((f"median of {options.runs}", *(["here", "beside"][: len(pythons)])), rows)
-    sys.exit(
-        int(
-            max(seconds_of["import vieval_plugin"], seconds_of["vieval --version"])
-            > BOUND
-        )
-    )
+    table([f"median of {options.runs}", *pythons], rows)
+    bounded = ("import vieval_plugin", "vieval --version")
+    sys.exit(int(any(seconds_here[name] > BOUND for name in bounded)))
 
 
 if __name__ == "__main__":

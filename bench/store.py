@@ -8,7 +8,6 @@ holds up everything else in its process.
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import tempfile
@@ -18,21 +17,18 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from common import conditions, table
+from common import conditions, first_line, script_parser, table
 
 from vieval_plugin.backends.cache.store import Store, key_of, parse_stored, to_stored
 from vieval_plugin.judges.protocol import Text
 
-REPLY = Text(
-    json.dumps(
-        {
-            "score": [7, 8],
-            "reasoning": "The edit was made, and little else has changed. " * 5,
-        }
-    ),
-    900,
-    80,
-)
+ANSWER = {
+    "score": [7, 8],
+    "reasoning": "The edit was made, and little else has changed. " * 5,
+}
+
+
+REPLY = Text(json.dumps(ANSWER), 900, 80)
 
 
 @dataclass(frozen=True)
@@ -45,12 +41,14 @@ class Timed:
 
 
 def timed(call: Callable[[str], object], keys: Iterable[str]) -> Timed:
-    begun = before = time.perf_counter()
+    begun = time.perf_counter()
+    before = begun
     longest = 0.0
     for key in keys:
         call(key)
         now = time.perf_counter()
-        longest, before = max(longest, now - before), now
+        longest = max(longest, now - before)
+        before = now
     return Timed(begun, before, longest)
 
 
@@ -80,10 +78,12 @@ def append(file: Path, who: int, count: int) -> Timed:
     with file.open("a", encoding="utf-8") as lines:
 
         def put(key: str) -> None:
-            lines.write(
-                json.dumps({"key": key, "model": "fake", "reply": to_stored(REPLY)})
-                + "\n"
-            )
+            entry = {
+                "key": key,
+                "model": "fake",
+                "reply": to_stored(REPLY),
+            }
+            lines.write(f"{json.dumps(entry)}\n")
             lines.flush()
 
         return timed(put, keys(who, count))
@@ -103,42 +103,42 @@ def load(file: Path, who: int, count: int) -> Timed:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = script_parser(first_line(__doc__))
     parser.add_argument("--replies", type=int, default=20_000, help="of each process")
     given = parser.parse_args()
-    here, count = conditions(), given.replies
+    here = conditions()
+    actions = (
+        ("lines of JSON, written", append, "replies.jsonl", 1),
+        ("lines of JSON, all read", load, "replies.jsonl", 1),
+        ("store, written", write, "one.sqlite", 1),
+        ("store, read", read, "one.sqlite", 1),
+        ("store, written by two processes", write, "two.sqlite", 2),
+        ("store, read by two processes", read, "two.sqlite", 2),
+    )
     rows = []
+    context = multiprocessing.get_context("spawn")
     with (
         tempfile.TemporaryDirectory() as name,
-        ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool,
+        ProcessPoolExecutor(2, mp_context=context) as pool,
     ):
         list(pool.map(time.sleep, [0.5, 0.5]))  # both processes are up
-        for who, action, file, processes in (
-            ("lines of JSON, written", append, "replies.jsonl", 1),
-            ("lines of JSON, all read", load, "replies.jsonl", 1),
-            ("store, written", write, "one.sqlite", 1),
-            ("store, read", read, "one.sqlite", 1),
-            ("store, written by two processes", write, "two.sqlite", 2),
-            ("store, read by two processes", read, "two.sqlite", 2),
-        ):
-            path = Path(name) / file
-            took = list(
-                pool.map(
-                    action, [path] * processes, range(processes), [count] * processes
-                )
-            )
-            wall = max(one.ended for one in took) - min(one.begun for one in took)
-            longest = max(one.longest for one in took)
-            rows.append(
-                (
-                    who,
-                    f"{processes * count}",
-                    f"{processes * count / wall:.0f}",
-                    f"{longest * 1000:.1f}",
-                )
-            )
+        for who, action, file, processes in actions:
+            files = [Path(name) / file] * processes
+            counts = [given.replies] * processes
+            runs = list(pool.map(action, files, range(processes), counts))
+            begun = min(run.begun for run in runs)
+            ended = max(run.ended for run in runs)
+            longest = max(run.longest for run in runs)
+            replies = sum(counts)
+            rows.append([who, replies, replies / (ended - begun), longest * 1000])
     print(f"{here}. Replies of {len(REPLY.text)} characters.\n")
-    table(("", "replies", "replies a second", "longest call ms"), rows)
+    columns = {
+        "": "",
+        "replies": "",
+        "replies a second": ".0f",
+        "longest call ms": ".1f",
+    }
+    table(columns, rows)
 
 
 if __name__ == "__main__":

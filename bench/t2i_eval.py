@@ -7,7 +7,6 @@ of nine questions, three of them on looks.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import multiprocessing
@@ -19,28 +18,54 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from common import SERVER, conditions, copies, costs, options, samples, table
+from common import (
+    SERVER,
+    conditions,
+    copies,
+    costs,
+    options,
+    samples,
+    script_parser,
+    table,
+)
 
 from vieval_plugin import Backbone, Progress, evaluate_async
 from vieval_plugin.judges.protocol import Status
 
-CALLS, DEPTH = 33, 8
-_ATTRIBUTES = (("existence", "quantity"), ("existence", "quantity"), ("existence",))
-STRUCTURE = {
-    "entities": [
-        {
-            "name": name,
-            "caption": f"a {name}",
-            "appearance_question": f"Does the {name} look real?",
-            "attributes": [
-                {"name": a, "value": "yes", "question": f"What of the {name}'s {a}?"}
-                for a in attributes
-            ],
+CALLS = 33
+DEPTH = 8
+_ATTRIBUTES = {
+    "hill": ("existence", "quantity"),
+    "sky": ("existence", "quantity"),
+    "tree": ("existence",),
+}
+
+
+def _entity(name: str, attributes: tuple[str, ...]) -> dict[str, Any]:
+    questions = []
+    for attribute in attributes:
+        question = {
+            "name": attribute,
+            "value": "yes",
+            "question": f"What of the {name}'s {attribute}?",
         }
-        for name, attributes in zip(("hill", "sky", "tree"), _ATTRIBUTES, strict=True)
-    ],
+        questions.append(question)
+    return {
+        "name": name,
+        "caption": f"a {name}",
+        "appearance_question": f"Does the {name} look real?",
+        "attributes": questions,
+    }
+
+
+STRUCTURE = {
+    "entities": [_entity(name, names) for name, names in _ATTRIBUTES.items()],
     "relations": [
-        {"entities": ["tree", "hill"], "value": "on", "question": "Where is the tree?"}
+        {
+            "entities": ["tree", "hill"],
+            "value": "on",
+            "question": "Where is the tree?",
+        }
     ],
 }
 
@@ -51,11 +76,9 @@ def _serve(settings: dict[str, Any], address: Connection) -> None:
 
     def reply(request: dict[str, Any]) -> str:
         schema = request["response_format"]["json_schema"]["schema"]
-        return json.dumps(
-            STRUCTURE
-            if "entities" in schema["properties"]
-            else instance(schema, b"0123456789abcdef")
-        )
+        if "entities" in schema["properties"]:
+            return json.dumps(STRUCTURE)
+        return json.dumps(instance(schema, b"0123456789abcdef"))
 
     with FakeServer(reply=reply, **settings) as server:
         address.send(server.base_url)
@@ -66,9 +89,8 @@ def _serve(settings: dict[str, Any], address: Connection) -> None:
 def scripted_server(**settings: float) -> Iterator[str]:
     """The address of a fake server that knows one structure."""
     here, there = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(
-        target=_serve, args=(settings, there)
-    )
+    context = multiprocessing.get_context("spawn")
+    process = context.Process(target=_serve, args=(settings, there))
     process.start()
     try:
         yield here.recv()
@@ -77,71 +99,65 @@ def scripted_server(**settings: float) -> Iterator[str]:
         process.join()
 
 
-def measure(url: str, files: list[Path], latency: float, capacity: int) -> list[str]:
+def measure(url: str, files: list[Path], latency: float, capacity: int) -> list[object]:
     """One row: the run's wall time against what its calls need at least."""
     progress = Progress()
     backbone = Backbone(model="fake", base_url=url, num_concurrent=2 * capacity)
     with costs() as cost:
-        verdicts = asyncio.run(
-            evaluate_async(
-                list(samples(files)),
-                judge="t2i_eval",
-                backbone=backbone,
-                options=options(None),
-                progress=progress,
-            )
+        evaluation = evaluate_async(
+            list(samples(files)),
+            judge="t2i_eval",
+            backbone=backbone,
+            options=options(None),
+            progress=progress,
         )
+        verdicts = asyncio.run(evaluation)
     assert all(verdict.status is Status.OK for verdict in verdicts), verdicts[0]
-    needed = (
-        CALLS * len(files) * latency / capacity if len(files) > 1 else DEPTH * latency
-    )
+    needed = CALLS * len(files)
+    ideal = needed * latency / capacity
+    if len(files) == 1:
+        ideal = DEPTH * latency
     calls = progress.usage.calls
     return [
-        str(len(files)),
-        str(CALLS * len(files)),
-        str(calls),
-        f"{needed:.2f}",
-        f"{cost.wall:.2f}",
-        f"{cost.wall / needed:.3f}",
-        f"{1000 * cost.cpu / calls:.2f}",
-        f"{cost.before:.0f}",
-        f"{cost.peak:.0f}",
+        len(files),
+        needed,
+        calls,
+        ideal,
+        cost.wall,
+        cost.wall / ideal,
+        1000 * cost.cpu / calls,
+        cost.before,
+        cost.peak,
     ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=int, default=300)
+    parser = script_parser(__doc__, samples=300, capacity=32, side=512)
     parser.add_argument("--latency", type=float, default=0.2)
-    parser.add_argument("--capacity", type=int, default=32)
-    parser.add_argument("--side", type=int, default=512)
-    arguments = parser.parse_args()
+    given = parser.parse_args()
+    server = (given.latency, given.capacity)
     rows = []
     with (
         tempfile.TemporaryDirectory() as folder,
-        scripted_server(latency=arguments.latency, capacity=arguments.capacity) as url,
+        scripted_server(latency=given.latency, capacity=given.capacity) as url,
     ):
-        files = copies(Path(folder), arguments.samples + 2, arguments.side)
-        measure(
-            url, files[:1], arguments.latency, arguments.capacity
-        )  # imports and the probe for schemas
-        rows.append(measure(url, files[1:2], arguments.latency, arguments.capacity))
-        rows.append(measure(url, files[2:], arguments.latency, arguments.capacity))
+        files = copies(Path(folder), given.samples + 2, given.side)
+        measure(url, files[:1], *server)  # imports and the probe for schemas
+        rows.append(measure(url, files[1:2], *server))
+        rows.append(measure(url, files[2:], *server))
     print(conditions())
-    table(
-        (
-            "samples",
-            "needed calls",
-            "calls",
-            "ideal s",
-            "wall s",
-            "over ideal",
-            "CPU ms a call",
-            "MiB before",
-            "MiB peak",
-        ),
-        rows,
-    )
+    columns = {
+        "samples": "",
+        "needed calls": "",
+        "calls": "",
+        "ideal s": ".2f",
+        "wall s": ".2f",
+        "over ideal": ".3f",
+        "CPU ms a call": ".2f",
+        "MiB before": ".0f",
+        "MiB peak": ".0f",
+    }
+    table(columns, rows)
 
 
 if __name__ == "__main__":

@@ -17,73 +17,79 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
-PART, SIZE, LEAST = "ImagenHub_Text-Guided_IE", 8, 30
+PART = "ImagenHub_Text-Guided_IE"
+SIZE = 8
+LEAST = 30
 
 
 def scores_of(folder: Path) -> dict[str, float]:
     """By uid, the square root of the lowest sub-scores' product, from 0 to 1; without what could
     not be read.
     """
-    by_aspect = [
-        json.loads((folder / f"{aspect}.json").read_text()) for aspect in ("SC", "PQ")
-    ]
+    consistency = json.loads((folder / "SC.json").read_text())
+    quality = json.loads((folder / "PQ.json").read_text())
     scores = {}
-    for uid in by_aspect[0]:
-        lists = [one.get(uid, {}).get("score") for one in by_aspect]
-        if all(
-            isinstance(one, list)
-            and one
-            and all(isinstance(n, (int, float)) for n in one)
-            for one in lists
-        ):
-            scores[uid] = math.sqrt(math.prod(min(one) / 10 for one in lists if one))
+    for uid, row in consistency.items():
+        sub_scores = [row.get("score"), quality.get(uid, {}).get("score")]
+        if all(map(is_scored, sub_scores)):
+            lowest = [min(numbers) / 10 for numbers in sub_scores]
+            scores[uid] = math.sqrt(math.prod(lowest))
     return scores
+
+
+def is_scored(sub_scores: object) -> bool:
+    """True for a list of numbers with at least one."""
+    if not isinstance(sub_scores, list) or not sub_scores:
+        return False
+    return all(isinstance(number, (int, float)) for number in sub_scores)
 
 
 def distances_of(file: Path) -> dict[str, float]:
     """By uid, LPIPS to the reference, a measure without steps."""
-    return {
-        uid: one["LPIPS"]
-        for uid, one in json.loads(file.read_text()).items()
-        if "LPIPS" in one
-    }
+    distances = {}
+    for uid, metrics in json.loads(file.read_text()).items():
+        if "LPIPS" in metrics:
+            distances[uid] = metrics["LPIPS"]
+    return distances
 
 
 def groups(root: Path) -> Iterator[tuple[str, list[list[float]]]]:
     """Each judge, and its scores of all eight editors for each instruction that it scored whole."""
     for results in sorted(root.glob("results_*")):
-        models = sorted((results / PART).glob("*"))
-        tables = [
-            scores_of(model) if model.is_dir() else distances_of(model)
-            for model in models
-        ]
-        if len(tables) == SIZE:
-            uids = set.intersection(*map(set, tables))
-            if len(uids) < LEAST:
-                continue
-            yield (
-                results.name.removeprefix("results_"),
-                [[table[uid] for table in tables] for uid in sorted(uids)],
-            )
+        by_editor = []
+        for model in sorted((results / PART).glob("*")):
+            read = scores_of if model.is_dir() else distances_of
+            by_editor.append(read(model))
+        if len(by_editor) != SIZE:
+            continue
+        uids = set.intersection(*map(set, by_editor))
+        if len(uids) < LEAST:
+            continue
+        judge = results.name.removeprefix("results_")
+        scored = []
+        for uid in sorted(uids):
+            scored.append([by_uid[uid] for by_uid in by_editor])
+        yield judge, scored
 
 
 def main() -> None:
     """Print a row a judge."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
+    options = parser.parse_args()
     print(
-        "| judge | groups | all eight tie | pairs that tie | different scores in a group "
-        "|\n|---|---|---|---|---|"
+        "| judge | groups | all eight tie | pairs that tie | different scores in a "
+        "group |\n|---|---|---|---|---|"
     )
-    for judge, scored in groups(parser.parse_args().folder):
-        tied = sum(len(set(own)) == 1 for own in scored) / len(scored)
-        pairs = [
-            first == second for own in scored for first, second in combinations(own, 2)
-        ]
-        different = sum(len(set(own)) for own in scored) / len(scored)
+    for judge, scored in groups(options.folder):
+        different = [len(set(scores)) for scores in scored]
+        tied = different.count(1) / len(scored)
+        pairs = []
+        for scores in scored:
+            pairs += [first == second for first, second in combinations(scores, 2)]
         print(
             f"| {judge} | {len(scored)} | {tied:.1%} | {sum(pairs) / len(pairs):.1%} | "
-            f"{different:.1f} |"
+            f"{sum(different) / len(scored):.1f} |"
         )
 
 

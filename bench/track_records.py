@@ -15,10 +15,9 @@ is the share over all generators of that kind.
 
 from __future__ import annotations
 
-import argparse
 import csv
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, combinations
 from pathlib import Path
@@ -26,14 +25,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.common import conditions, table
+from bench.common import IMAGENHUB_FOLDER, conditions, mean_rating, script_parser, table
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.imagenhub.tasks import TASKS
+from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.generators import OfGenerators
 from vieval_plugin.meta_evaluation.leaderboards import leaderboard
 from vieval_plugin.records import Run
 from vieval_plugin.results.published import judges
-from vieval_plugin.stats.agreement import annotator_mean
 from vieval_plugin.stats.bootstrap import expanded_interval
 from vieval_plugin.stats.generator_pairs import sign_flip_p
 from vieval_plugin.stats.options import StatisticsOptions
@@ -41,27 +40,25 @@ from vieval_plugin.stats.options import StatisticsOptions
 BENCHMARK = "imagenhub"
 LEVEL = 0.05
 DRAWS = 10_000
-LIKINGS, ERROR = (0.25, 0.35, 0.5), 0.12
+LIKINGS = (0.25, 0.35, 0.5)
+ERROR = 0.12
 
 
 def people_differences(
     run: Run, part: str, aspect: str
 ) -> dict[tuple[str, str], np.ndarray]:
     """People's differences on common prompts of each two generators of a part."""
-    ratings: dict[str, dict[str, float]] = {}
+    ratings: dict[str, dict[str, float]] = defaultdict(dict)
     for record in chain(*run.records[part]):
-        mean = float(annotator_mean([[rating] for rating in record.ratings[aspect]])[0])
-        ratings.setdefault(record.id.image_model, {})[record.id.uid] = mean
-    return {
-        (first, second): np.array(
-            [
-                ratings[first][p] - ratings[second][p]
-                for p in ratings[first]
-                if p in ratings[second]
-            ]
-        )
-        for first, second in combinations(ratings, 2)
-    }
+        generator_ratings = ratings[record.id.image_model]
+        generator_ratings[record.id.uid] = mean_rating(record.ratings[aspect])
+    differences = {}
+    for pair in combinations(ratings, 2):
+        first, second = (ratings[generator] for generator in pair)
+        prompts = [prompt for prompt in first if prompt in second]
+        values = [first[prompt] - second[prompt] for prompt in prompts]
+        differences[pair] = np.array(values)
+    return differences
 
 
 class JudgedPair(NamedTuple):
@@ -79,31 +76,36 @@ class JudgedPair(NamedTuple):
 
 def judged_pairs(run: Run) -> dict[str, list[JudgedPair]]:
     """The pairs by aspect."""
-    pairs: dict[str, list[JudgedPair]] = {}
+    pairs: dict[str, list[JudgedPair]] = defaultdict(list)
     options = StatisticsOptions(draws=10)
     for part, records in run.records.items():
-        of_part = replace(run, records={part: records})
-        findings = OfGenerators().findings(BENCHMARK, (part,), [of_part], options)
-        ranked = [statistic for statistic in findings.ranked if not statistic.breakdown]
-        boards = [
-            leaderboard(s, findings, BENCHMARK, [of_part], options, intervals=False)
-            for s in ranked
-        ]
-        for board in boards:
+        runs = [replace(run, records={part: records})]
+        findings = OfGenerators().findings(BENCHMARK, (part,), runs, options)
+        for statistic in findings.ranked:
+            if statistic.breakdown:
+                continue
+            board = leaderboard(
+                statistic, findings, BENCHMARK, runs, options, intervals=False
+            )
             people = people_differences(run, part, board.aspect)
             for pair in board.comparison.all_pairs:
-                key = (pair.first, pair.second)
-                differences = (
-                    people[key] if key in people else -people[pair.second, pair.first]
-                )
-                says = pair.result.p <= LEVEL
-                agreed = bool(pair.result.difference.value * differences.mean() > 0)
-                one_sided = sign_flip_p(differences)
-                told_apart = bool(2 * min(one_sided, 1 - one_sided) <= LEVEL)
-                pairs.setdefault(board.aspect, []).append(
-                    JudgedPair(part, *key, says, agreed, told_apart)
-                )
+                pairs[board.aspect].append(judged_pair(part, pair, people))
     return pairs
+
+
+def judged_pair(
+    part: str, pair: SystemPair, people: Mapping[tuple[str, str], np.ndarray]
+) -> JudgedPair:
+    """What the judge and people say of a pair."""
+    key = (pair.first, pair.second)
+    differences = people.get(key)
+    if differences is None:
+        differences = -people[pair.second, pair.first]
+    agreement = pair.result.difference.value * differences.mean()
+    one_sided = sign_flip_p(differences)
+    p = 2 * min(one_sided, 1 - one_sided)
+    says_better = pair.result.p <= LEVEL
+    return JudgedPair(part, *key, says_better, bool(agreement > 0), bool(p <= LEVEL))
 
 
 def share_interval(
@@ -114,22 +116,22 @@ def share_interval(
     """
     rng = np.random.default_rng(0)
     better = [pair for pair in pairs if pair.says_better]
-    names = sorted(
-        {(pair.part, name) for pair in pairs for name in (pair.first, pair.second)}
-    )
+    generators = set()
+    for pair in pairs:
+        generators |= {(pair.part, pair.first), (pair.part, pair.second)}
+    names = sorted(generators)
     number = {name: place for place, name in enumerate(names)}
-    parts = [part for part, _ in names]
-    counts = np.hstack(
-        [rng.multinomial(n, np.full(n, 1 / n), draws) for n in Counter(parts).values()]
-    )
-    first, second = (
-        counts[:, [number[pair.part, pair[place]] for pair in better]]
-        for place in (1, 2)
-    )
+    counts = []
+    for n in Counter(part for part, _ in names).values():
+        counts.append(rng.multinomial(n, np.full(n, 1 / n), draws))
+    resamples = np.hstack(counts)
+    first = resamples[:, [number[pair.part, pair.first] for pair in better]]
+    second = resamples[:, [number[pair.part, pair.second] for pair in better]]
     weights = first * second
-    agreed = np.array([pair.agreed for pair in better], dtype=float)
     totals = weights.sum(axis=1)
-    shares = weights[totals > 0] @ agreed / totals[totals > 0]
+    is_defined = totals > 0
+    agreed = np.array([pair.agreed for pair in better], dtype=float)
+    shares = weights[is_defined] @ agreed / totals[is_defined]
     return expanded_interval(shares, len(names))
 
 
@@ -138,69 +140,62 @@ def planted_pairs(
 ) -> list[JudgedPair]:
     """The pairs of drawn generators, of task types with so many."""
     pairs = []
+    threshold = 1.96 * np.sqrt(2) * ERROR
+    spread = np.hypot(liking, ERROR)
     for part, size in enumerate(sizes):
         quality = rng.normal(size=size)
-        judged = quality + rng.normal(0, np.hypot(liking, ERROR), size)
+        judged = quality + rng.normal(0, spread, size)
         rated = quality + rng.normal(0, ERROR, size)
         for first, second in combinations(range(size), 2):
             difference = judged[first] - judged[second]
-            says = abs(difference) > 1.96 * np.sqrt(2) * ERROR
-            agreed = difference * (rated[first] - rated[second]) > 0
-            pairs.append(
-                JudgedPair(
-                    str(part), str(first), str(second), bool(says), bool(agreed), False
-                )
-            )
+            says_better = bool(abs(difference) > threshold)
+            agreed = bool(difference * (rated[first] - rated[second]) > 0)
+            names = (str(part), str(first), str(second))
+            pairs.append(JudgedPair(*names, says_better, agreed, told_apart=False))
     return pairs
 
 
 def coverage(trials: int) -> None:
     """Print how often the interval holds the share of planted generators."""
-    sizes, rows = [len(task.image_models) for task in TASKS.values()], []
+    sizes = [len(task.image_models) for task in TASKS.values()]
+    rows = []
     for liking in LIKINGS:
         rng = np.random.default_rng(0)
         many = planted_pairs((2,) * 200_000, liking, rng)
         truth = np.mean([pair.agreed for pair in many if pair.says_better])
-        ends = np.array(
-            [
-                share_interval(planted_pairs(sizes, liking, rng), 2000)
-                for _ in range(trials)
-            ]
-        )
-        held = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
-        width = (ends[:, 1] - ends[:, 0]).mean()
-        says = np.mean([pair.says_better for pair in many])
-        cells = (f"{100 * share:.1f}" for share in (says, truth, held.mean()))
-        rows.append([f"{liking:g}", *cells, f"{width:.2f}"])
+        ends = []
+        for _ in range(trials):
+            ends.append(share_interval(planted_pairs(sizes, liking, rng), 2000))
+        low, high = np.array(ends).T
+        is_held = (low <= truth) & (truth <= high)
+        says_better = np.mean([pair.says_better for pair in many])
+        shares = (100 * says_better, 100 * truth, 100 * is_held.mean())
+        rows.append([liking, *shares, (high - low).mean()])
     print(f"{trials} trials, seed 0")
-    table(
-        ["liking", "says better, %", "people agree, %", "holds the truth, %", "width"],
-        rows,
-    )
+    columns = {
+        "liking": "g",
+        "says better, %": ".1f",
+        "people agree, %": ".1f",
+        "holds the truth, %": ".1f",
+        "width": ".2f",
+    }
+    table(columns, rows)
 
 
 def row(pairs: Sequence[JudgedPair]) -> list[str]:
     """Counts of pairs, and the interval of the share on which people agree."""
     better = [pair for pair in pairs if pair.says_better]
     equal = [pair for pair in pairs if not pair.says_better]
-    counts = (
-        len(better),
-        sum(p.agreed for p in better),
-        len(equal),
-        sum(p.told_apart for p in equal),
-    )
-    return [*map(str, counts), *(f"{end:.3f}" for end in share_interval(pairs))]
+    agreed = sum(pair.agreed for pair in better)
+    told_apart = sum(pair.told_apart for pair in equal)
+    counts = map(str, (len(better), agreed, len(equal), told_apart))
+    low, high = share_interval(pairs)
+    return [*counts, f"{low:.3f}", f"{high:.3f}"]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "data",
-        type=Path,
-        help="a folder with imagenhub/human_ratings and viescore_logs",
-    )
+    parser = script_parser(__doc__)
+    parser.add_argument("data", type=Path, help=IMAGENHUB_FOLDER)
     parser.add_argument("--out", type=Path, help="write the table as CSV")
     parser.add_argument(
         "--coverage", type=int, metavar="N", help="simulate the interval N times"
@@ -211,11 +206,9 @@ def main() -> None:
         coverage(options.coverage)
         return
     benchmark = benchmark_registry.benchmark(BENCHMARK)
-    samples = [
-        sample
-        for part in benchmark.parts
-        for sample in benchmark.load(options.data, part)
-    ]
+    samples = []
+    for part in benchmark.parts:
+        samples += benchmark.load(options.data, part)
     header = [
         "benchmark",
         "judge",
@@ -231,12 +224,10 @@ def main() -> None:
     ]
     rows = []
     for judge in judges.present(BENCHMARK, options.data):
-        for aspect, pairs in judged_pairs(
-            judges.run_of(judge, options.data, samples)
-        ).items():
-            rows.append(
-                [BENCHMARK, judge.judge, judge.setting, judge.name, aspect, *row(pairs)]
-            )
+        run = judges.run_of(judge, options.data, samples)
+        names = [BENCHMARK, judge.judge, judge.setting, judge.name]
+        for aspect, pairs in judged_pairs(run).items():
+            rows.append([*names, aspect, *row(pairs)])
     table(header, rows)
     if options.out:
         with options.out.open("w", newline="", encoding="utf-8") as file:

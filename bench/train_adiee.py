@@ -20,7 +20,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 BIN = Path(sys.executable).parent
-SEQUENCES, BATCH, SEED = 2500, 32, 1
+SEQUENCES = 2500
+BATCH = 32
+SEED = 1
 
 
 def main(folder: Path, steps: int = 1500) -> None:
@@ -29,64 +31,29 @@ def main(folder: Path, steps: int = 1500) -> None:
     from vieval_plugin.prompts import packs
 
     folder = folder.absolute()
-    turns, data, base = folder / "turns", folder / "data", folder / "base"
+    turns = folder / "turns"
+    data = folder / "data"
+    base = folder / "base"
+    seed = ("--seed", SEED)
     if not (data / "manifest.json").exists():
-        run(
-            "vieval",
-            "data",
-            "drawn",
-            "--out",
-            turns,
-            "--count",
-            SEQUENCES,
-            "--seed",
-            SEED,
-        )
-        run(
-            "vieval", "data", "adiee", turns, "--out", data, "--most", 6, "--seed", SEED
-        )
+        run("vieval", "data", "drawn", "--out", turns, "--count", SEQUENCES, *seed)
+        run("vieval", "data", "adiee", turns, "--out", data, "--most", 6, *seed)
     if not (base / "config.json").exists():
         rows = (data / "examples.jsonl").read_text().splitlines()
-        tiny_judge.build(
-            base,
-            [json.loads(row)["instruction"] for row in rows],
-            packs.load("adiee/v1"),
-        )
+        instructions = [json.loads(row)["instruction"] for row in rows]
+        tiny_judge.build(base, instructions, packs.load("adiee/v1"))
     for answer in ("token", "number"):
-        if not (folder / answer / "training_record.json").exists():
-            plan = [
-                "--tune",
-                "full",
-                "--images",
-                "joined",
-                "--batch-size",
-                BATCH,
-                "--learning-rate",
-                6e-4,
-            ]
-            said = [
-                "--base",
-                base,
-                "--out",
-                folder / answer,
-                "--answer",
-                answer,
-                "--steps",
-                steps,
-                "--seed",
-                SEED,
-            ]
-            run("vieval", "train", "adiee", data, *said, *plan)
+        trained = folder / answer
+        if (trained / "training_record.json").exists():
+            continue
+        options = ["--base", base, "--out", trained, "--answer", answer]
+        options += ["--steps", steps, *seed, "--tune", "full", "--images", "joined"]
+        options += ["--batch-size", BATCH, "--learning-rate", 6e-4]
+        run("vieval", "train", "adiee", data, *options)
     judged(folder, "token", "adiee_token", "vieval_scorer", "device=cpu")
-    judged(
-        folder,
-        "number",
-        "adiee",
-        "vieval_transformers",
-        f"model={folder / 'number'},device=cpu",
-        "--batch_size",
-        "16",
-    )
+    model = f"model={folder / 'number'},device=cpu"
+    batches = ("--batch_size", "16")
+    judged(folder, "number", "adiee", "vieval_transformers", model, *batches)
     run("vieval", "compare", folder / "judged_token", folder / "judged_number")
 
 
@@ -99,26 +66,18 @@ def judged(
         return
     options = folder / "options.yaml"
     options.write_text("judges: {adiee: {images: joined}}\nstore: {use: false}\n")
-    asked = [
-        "--model",
-        model,
-        "--model_args",
-        arguments,
-        *further,
-        "--tasks",
-        f"vieval_demo_sequences_{judge}",
-    ]
+    command = ["--model", model, "--model_args", arguments, *further]
+    command += ["--tasks", f"vieval_demo_sequences_{judge}"]
+    command += ["--output_path", out, "--log_samples"]
     environment = {"VIEVAL_CONFIG": str(options), "VIEVAL_JUDGES": str(folder)}
-    run("lmms-eval", *asked, "--output_path", out, "--log_samples", **environment)
+    run("lmms-eval", *command, **environment)
 
 
 def run(command: str, *arguments: object, **environment: str) -> None:
-    print(f"== {command} {' '.join(map(str, arguments))}", flush=True)
-    subprocess.run(
-        [BIN / command, *map(str, arguments)],
-        check=True,
-        env={**os.environ, **environment},
-    )
+    texts = list(map(str, arguments))
+    print(f"== {command} {' '.join(texts)}", flush=True)
+    variables = {**os.environ, **environment}
+    subprocess.run([BIN / command, *texts], check=True, env=variables)
 
 
 if __name__ == "__main__":

@@ -9,26 +9,31 @@ PNG and with its JPEG.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import statistics
 import tempfile
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from common import (
     Cost,
+    add_server_options,
     bare_loop,
     conditions,
     costs,
     fake_server,
+    first_line,
     first_requests,
     in_own_process,
     judged,
     options,
     photographs,
+    require_ok,
     samples,
+    script_parser,
     served,
     table,
 )
@@ -52,7 +57,7 @@ def vieval(
     jobs = [Job(sample, judge) for sample in samples(files)]
     with costs() as cost:
         progress = asyncio.run(judged(url, jobs, concurrent, store))
-    assert {str(status) for status in progress.statuses} == {"ok"}, progress.lines()
+    require_ok(progress, len(jobs))
     return cost
 
 
@@ -70,23 +75,67 @@ def host_openai(
     model = OpenAICompatible(
         model_version="fake", base_url=url, api_key="none", num_concurrent=concurrent
     )
-    instances = [
-        Instance(
-            "vieval_judge",
-            ("", {}, JudgeRequest(sample, "viescore", "0shot"), number, "own", "test"),
-            0,
-            about,
-        )
-        for number, sample in enumerate(samples(files))
-        for about in [{"task": "own", "doc_id": number, "repeats": 1}]
-    ]
+    instances = []
+    for number, sample in enumerate(samples(files)):
+        request = JudgeRequest(sample, "viescore", "0shot")
+        arguments = ("", {}, request, number, "own", "test")
+        metadata = {"task": "own", "doc_id": number, "repeats": 1}
+        instances.append(Instance("vieval_judge", arguments, 0, metadata))
     with costs() as cost:
         vieval_judge(model, instances)
     return cost
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What judging so many samples cost, and the calls that the server counted."""
+
+    cost: Cost
+    samples: int
+    calls: int
+
+
+def measured(
+    url: str, judge: Callable[..., Cost], files: Sequence[Path], *arguments: object
+) -> Measured:
+    """Measure a way to judge in a process of its own."""
+    cost = in_own_process(judge, url, files, *arguments)
+    counted = served(url)
+    assert set(counted["statuses"]) <= {"200"}, counted
+    return Measured(cost, len(files), counted["requests"])
+
+
+def row(who: str, run: Measured, ideal: float, baseline: float) -> list[str]:
+    """A row of the table.
+
+    Args:
+        who: what was measured.
+        run: its fastest run.
+        ideal: seconds that the server takes for a call.
+        baseline: those of the bare loop.
+    """
+    cost = run.cost
+    ratios = ["-", "-"]
+    calls = 2 * run.samples  # two questions a sample
+    if run.calls:
+        calls = run.calls
+        over_ideal = cost.wall / (calls * ideal)
+        over_bare = cost.wall / calls / baseline
+        ratios = [f"{over_ideal:.3f}", f"{over_bare:.3f}"]
+    return [
+        who,
+        str(run.samples),
+        str(run.calls),
+        f"{cost.wall:.2f}",
+        *ratios,
+        f"{1000 * cost.cpu / calls:.2f}",
+        f"{cost.before:.0f}",
+        f"{cost.peak:.0f}",
+    ]
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = script_parser(first_line(__doc__))
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument(
         "--host-samples",
@@ -100,87 +149,43 @@ def main() -> None:
         default=3,
         help="times each of ours and the bare loop runs, by turns",
     )
-    parser.add_argument("--latency", type=float, default=0.2)
-    parser.add_argument(
-        "--capacity",
-        type=int,
-        default=32,
-        help="of the server; requests in flight, too",
-    )
+    add_server_options(parser)
     given = parser.parse_args()
     here = conditions()
+    capacity = given.capacity
     with (
         tempfile.TemporaryDirectory() as name,
-        fake_server(latency=given.latency, capacity=given.capacity) as url,
+        fake_server(latency=given.latency, capacity=capacity) as url,
     ):
         folder = Path(name)
         files = photographs(folder, given.samples, 1024)
         size = statistics.mean(file.stat().st_size for file in files) / 1000
-        runs: dict[str, list[tuple[Cost, int, int]]] = {}
-
-        def note(who: str, cost: Cost, used: int) -> None:
-            counted = served(url)
-            assert set(counted["statuses"]) <= {"200"}, counted
-            runs.setdefault(who, []).append((cost, used, counted["requests"]))
-
+        runs: dict[str, list[Measured]] = defaultdict(list)
         for turn in range(given.rounds):
-            store = folder / f"{turn}.sqlite"
-            note(
-                "bare loop",
-                in_own_process(bare, url, files, given.capacity),
-                len(files),
-            )
-            note(
-                "VIEval, no store",
-                in_own_process(vieval, url, files, given.capacity, None),
-                len(files),
-            )
-            note(
-                "VIEval, empty store",
-                in_own_process(vieval, url, files, given.capacity, store),
-                len(files),
-            )
-            note(
-                "VIEval, all in the store",
-                in_own_process(vieval, url, files, given.capacity, store),
-                len(files),
-            )
-        if fewer := files[: given.host_samples]:
+            runs["bare loop"].append(measured(url, bare, files, capacity))
+            stores = {
+                "VIEval, no store": None,
+                "VIEval, empty store": folder / f"{turn}.sqlite",
+                "VIEval, all in the store": folder / f"{turn}.sqlite",
+            }
+            for who, store in stores.items():
+                runs[who].append(measured(url, vieval, files, capacity, store))
+        fewer = files[: given.host_samples]
+        if fewer:
             for encoding in ("PNG", "JPEG"):
-                cost = in_own_process(host_openai, url, fewer, given.capacity, encoding)
-                note(f"lmms-eval `openai`, {encoding}", cost, len(fewer))
+                run = measured(url, host_openai, fewer, capacity, encoding)
+                runs[f"lmms-eval `openai`, {encoding}"].append(run)
     print(
-        f"{here}. 1024x1024 JPEG of {size:.0f} KB on average; the fastest of {given.rounds} "
-        "rounds.\n"
+        f"{here}. 1024x1024 JPEG of {size:.0f} KB on average; the fastest of "
+        f"{given.rounds} rounds.\n"
     )
-    fastest = {
-        who: min(measured, key=lambda run: run[0].wall)
-        for who, measured in runs.items()
-    }
-    cost, _, calls = fastest["bare loop"]
-    baseline = cost.wall / calls
-    rows = []
-    for who, (cost, used, calls) in fastest.items():
-        ideal = calls * given.latency / given.capacity
-        ratios = (
-            (f"{cost.wall / ideal:.3f}", f"{cost.wall / calls / baseline:.3f}")
-            if calls
-            else ("-", "-")
-        )
-        cpu = cost.cpu / (calls or 2 * used) * 1000  # two questions a sample
-        memory = (f"{cost.before:.0f}", f"{cost.peak:.0f}")
-        rows.append(
-            (
-                who,
-                f"{used}",
-                f"{calls}",
-                f"{cost.wall:.2f}",
-                *ratios,
-                f"{cpu:.2f}",
-                *memory,
-            )
-        )
-    header = (
+    fastest = {}
+    for who, rounds in runs.items():
+        fastest[who] = min(rounds, key=lambda run: run.cost.wall)
+    bare_run = fastest["bare loop"]
+    baseline = bare_run.cost.wall / bare_run.calls
+    ideal = given.latency / capacity
+    columns = [
         "",
         "samples",
         "calls",
@@ -190,8 +195,8 @@ def main() -> None:
         "CPU ms a call",
         "MiB before",
         "MiB peak",
-    )
-    table(header, rows)
+    ]
+    table(columns, [row(who, run, ideal, baseline) for who, run in fastest.items()])
 
 
 if __name__ == "__main__":

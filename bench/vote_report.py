@@ -6,12 +6,11 @@ report runs in a process of its own.
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 from pathlib import Path
 
-from common import Cost, conditions, costs, in_own_process, table
+from common import Cost, conditions, costs, in_own_process, script_parser, table
 
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
@@ -21,24 +20,25 @@ from vieval_plugin.results import replay
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions
 
-BENCHMARK, JUDGE = "genai_bench_tiger", "pairwise"
+BENCHMARK = "genai_bench_tiger"
+JUDGE = "pairwise"
 
 
 def replays(data: Path, folder: Path) -> tuple[list[Path], int]:
     """A samples file of each judge's replay of a part, and how many pairs there are."""
-    benchmark, logs = benchmark_registry.benchmark(BENCHMARK), data / BENCHMARK
-    written, pairs = [], 0
+    benchmark = benchmark_registry.benchmark(BENCHMARK)
+    logs = data / BENCHMARK
+    paths = []
+    pairs = 0
     for log_folder, part in benchmark.folders.items():
         contests = benchmark.load(data, part)
         pairs += len(contests)
-        names = sorted(
-            path.parent.name for path in (logs / log_folder).glob("*/pairwise.json")
-        )
-        for name in names:
+        recorded = (logs / log_folder).glob("*/pairwise.json")
+        for name in sorted(path.parent.name for path in recorded):
             recording = replay.load(logs, JUDGE, name)
-            written.append(folder / f"{part} {name}" / "1_samples_genai.jsonl")
-            written[-1].parent.mkdir(parents=True)
-            with written[-1].open("w") as file:
+            path = folder / f"{part} {name}" / "1_samples_genai.jsonl"
+            path.parent.mkdir(parents=True)
+            with path.open("w") as file:
                 for contest in contests:
                     verdict, source = replay.replayed(
                         recording, contest, 0, JUDGE, "answer", name, config.Config()
@@ -48,23 +48,20 @@ def replays(data: Path, folder: Path) -> tuple[list[Path], int]:
                         "target": target_json(contest),
                     }
                     file.write(f"{json.dumps(row)}\n")
-    return written, pairs
+            paths.append(path)
+    return paths, pairs
 
 
 def reported(results: list[Path], draws: int, out: Path) -> Cost:
+    labels = [path.parent.name for path in results]
     with costs() as cost:
-        write_report(
-            load_results(results, [path.parent.name for path in results]),
-            out,
-            StatisticsOptions(draws=draws),
-        )
+        loaded = load_results(results, labels)
+        write_report(loaded, out, StatisticsOptions(draws=draws))
     return cost
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument(
         "data", type=Path, help="a folder with genai_bench_tiger and its logs"
     )
@@ -73,21 +70,20 @@ def main() -> None:
     print(conditions())
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
-        results, pairs = replays(options.data, Path(temporary) / "logs")
+        folder = Path(temporary)
+        results, pairs = replays(options.data, folder / "logs")
         for draws in options.draws:
-            cost = in_own_process(
-                reported, results, draws, Path(temporary) / f"report{draws}"
-            )
-            rows.append(
-                [
-                    f"{len(results)}",
-                    f"{pairs:,}",
-                    f"{draws:,}",
-                    f"{cost.cpu:.1f}",
-                    f"{cost.peak:.0f}",
-                ]
-            )
-    table(["judges by part", "pairs", "draws", "CPU s", "peak MiB"], rows)
+            out = folder / f"report{draws}"
+            cost = in_own_process(reported, results, draws, out)
+            rows.append([len(results), pairs, draws, cost.cpu, cost.peak])
+    columns = {
+        "judges by part": "",
+        "pairs": ",",
+        "draws": ",",
+        "CPU s": ".1f",
+        "peak MiB": ".0f",
+    }
+    table(columns, rows)
 
 
 if __name__ == "__main__":

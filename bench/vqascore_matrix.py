@@ -8,7 +8,6 @@ without prefix caching).
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import random
 import tempfile
@@ -17,7 +16,7 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
-from common import conditions, fake_server, photographs, table
+from common import conditions, fake_server, photographs, script_parser, table
 
 from vieval_plugin import Backbone, Image, Progress, Sample, SampleId, evaluate_async
 from vieval_plugin.config import Config, StoreOptions
@@ -26,15 +25,15 @@ from vieval_plugin.config import Config, StoreOptions
 def pairs(images: Sequence[Path], texts: int) -> list[Sample]:
     """Every image with its share of the texts, an image's texts one after another."""
     each = texts // len(images)
-    return [
-        Sample(
-            SampleId("own", "tig", "", f"{i}#{t}"),
-            {"output": Image(path)},
-            {"prompt": f"thing {i} of kind {t}"},
-        )
-        for i, path in enumerate(images)
-        for t in range(each)
-    ]
+    samples = []
+    for number, path in enumerate(images):
+        for text in range(each):
+            identity = SampleId("own", "tig", "", f"{number}#{text}")
+            prompt = f"thing {number} of kind {text}"
+            samples.append(
+                Sample(identity, {"output": Image(path)}, {"prompt": prompt})
+            )
+    return samples
 
 
 def shuffled(samples: Sequence[Sample], seed: int = 0) -> list[Sample]:
@@ -47,21 +46,21 @@ def cached_tokens(url: str) -> tuple[float, float]:
     """Tokens looked up in vLLM's prefix cache and found there so far; zeros for a server that
     does not tell.
     """
+    address = url.removesuffix("/v1") + "/metrics"
     try:
-        with urllib.request.urlopen(
-            url.removesuffix("/v1") + "/metrics", timeout=10
-        ) as response:
+        with urllib.request.urlopen(address, timeout=10) as response:
             lines = response.read().decode().splitlines()
     except OSError:
         return 0.0, 0.0
-    totals = []
-    for name in ("vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"):
-        totals.append(
-            sum(
-                float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name)
-            )
-        )
-    return totals[0], totals[1]
+    queries = total(lines, "vllm:prefix_cache_queries_total")
+    hits = total(lines, "vllm:prefix_cache_hits_total")
+    return queries, hits
+
+
+def total(lines: Sequence[str], name: str) -> float:
+    """The sum of a counter's values."""
+    values = [line.rsplit(" ", 1)[1] for line in lines if line.startswith(name)]
+    return sum(map(float, values))
 
 
 def measure(
@@ -73,74 +72,62 @@ def measure(
     progress = Progress()
     backbone = Backbone(model=model, base_url=url, num_concurrent=concurrent)
     options = Config(store=StoreOptions(use=False))
-    before, started = cached_tokens(url), time.perf_counter()
-    verdicts = asyncio.run(
-        evaluate_async(
-            samples,
-            judge="vqascore",
-            backbone=backbone,
-            options=options,
-            progress=progress,
-        )
+    queries_before, hits_before = cached_tokens(url)
+    started = time.perf_counter()
+    evaluation = evaluate_async(
+        samples,
+        judge="vqascore",
+        backbone=backbone,
+        options=options,
+        progress=progress,
     )
-    seconds, after = time.perf_counter() - started, cached_tokens(url)
-    looked, hit = after[0] - before[0], after[1] - before[1]
-    scored = sum(bool(v.scores) for v in verdicts)
-    rate = f"{hit / looked:.0%}" if looked else "-"
+    verdicts = asyncio.run(evaluation)
+    seconds = time.perf_counter() - started
+    queries, hits = cached_tokens(url)
+    share = "-"
+    if queries > queries_before:
+        share = f"{(hits - hits_before) / (queries - queries_before):.0%}"
+    scored = sum(bool(verdict.scores) for verdict in verdicts)
     return [
         name,
         f"{scored}/{len(samples)}",
         f"{seconds:.1f}",
         f"{len(samples) / seconds:.1f}",
         f"{progress.usage.calls / seconds:.1f}",
-        rate,
+        share,
     ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--images", type=int, default=200)
-    parser.add_argument("--texts", type=int, default=2000)
-    parser.add_argument("--side", type=int, default=512)
-    parser.add_argument("--concurrent", type=int, default=32)
+    parser = script_parser(__doc__, images=200, texts=2000, side=512, concurrent=32)
     parser.add_argument("--url", help="an OpenAI-compatible server beside the fake one")
     parser.add_argument("--model", default="tiny")
-    arguments = parser.parse_args()
+    given = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         # Each pass at a server has pictures of its own: what one left in the cache must not serve
         # the next.
-        pictures = photographs(Path(folder), 2 * arguments.images, arguments.side)
-        asked = pairs(pictures[: arguments.images], arguments.texts)
-        others = shuffled(pairs(pictures[arguments.images :], arguments.texts))
+        pictures = photographs(Path(folder), 2 * given.images, given.side)
+        grouped = pairs(pictures[: given.images], given.texts)
+        mixed = shuffled(pairs(pictures[given.images :], given.texts))
         with fake_server(latency=0.2, capacity=32) as url:
-            rows.append(
-                measure("fake server, 200 ms", url, "fake", asked, arguments.concurrent)
-            )
-        if arguments.url:
-            for order, samples in (("together", asked), ("taking turns", others)):
-                name = f"{arguments.model}, an image's texts {order}"
-                rows.append(
-                    measure(
-                        name,
-                        arguments.url,
-                        arguments.model,
-                        samples,
-                        arguments.concurrent,
-                    )
-                )
+            name = "fake server, 200 ms"
+            rows.append(measure(name, url, "fake", grouped, given.concurrent))
+        if given.url:
+            for order, samples in (("together", grouped), ("taking turns", mixed)):
+                name = f"{given.model}, an image's texts {order}"
+                row = measure(name, given.url, given.model, samples, given.concurrent)
+                rows.append(row)
     print(conditions())
-    table(
-        (
-            "server",
-            "scored",
-            "seconds",
-            "questions/s",
-            "requests/s",
-            "prompt tokens from the cache",
-        ),
-        rows,
+    columns = (
+        "server",
+        "scored",
+        "seconds",
+        "questions/s",
+        "requests/s",
+        "prompt tokens from the cache",
     )
+    table(columns, rows)
 
 
 if __name__ == "__main__":

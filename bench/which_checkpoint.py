@@ -9,16 +9,15 @@ is .05 above, and `equal` all of them equal, where any one is taken as the best.
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 
-from bench.common import table
+from bench.common import script_parser, table
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.comparison import compare_systems
 from vieval_plugin.stats.options import StatisticsOptions
 
-GAP, SPREAD = 0.05, 0.3
+GAP = 0.05
+SPREAD = 0.3
 
 
 def true_means(shape: str, best: int, steps: int) -> np.ndarray:
@@ -26,7 +25,9 @@ def true_means(shape: str, best: int, steps: int) -> np.ndarray:
     distance = abs(np.arange(steps) - best)
     if shape == "equal":
         return np.zeros(steps)
-    return -GAP * (distance if shape == "peak" else np.minimum(distance, 1))
+    if shape == "flat":
+        distance = np.minimum(distance, 1)
+    return -GAP * distance
 
 
 def simulate(
@@ -34,16 +35,16 @@ def simulate(
 ) -> tuple[int, list[int]]:
     """Trainings whose set lacks the best step, and the sizes of all sets."""
     rng = np.random.default_rng([seed, steps, prompts])
-    missing, sizes = 0, []
+    missing = 0
+    sizes = []
     names = [f"step_{number}" for number in range(steps)]
     for _ in range(trials):
         best = int(rng.integers(steps))
         noise = rng.normal(size=(steps, prompts)) * SPREAD / np.sqrt(2)
         scores = true_means(shape, best, steps)[:, None] + noise
-        items = {
-            name: {f"p{n}": JudgedItem(f"p{n}", value) for n, value in enumerate(row)}
-            for name, row in zip(names, scores.tolist(), strict=True)
-        }
+        items = {}
+        for name, values in zip(names, scores.tolist(), strict=True):
+            items[name] = judged_items(values)
         compared = compared_means("all", "O", "mean", items, "prompts", "generators")
         found = compare_systems(compared, "own", StatisticsOptions(), intervals=False)
         missing += names[best] not in found.contenders
@@ -51,21 +52,30 @@ def simulate(
     return missing, sizes
 
 
+def judged_items(values: list[float]) -> dict[str, JudgedItem]:
+    """The scores of a step by prompt."""
+    items = {}
+    for number, value in enumerate(values):
+        prompt = f"p{number}"
+        items[prompt] = JudgedItem(prompt, value)
+    return items
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    for name, value in {"steps": 12, "prompts": 200, "trials": 200, "seed": 0}.items():
-        parser.add_argument(f"--{name}", type=int, default=value)
+    parser = script_parser(__doc__, steps=12, prompts=200, trials=200, seed=0)
     options = vars(parser.parse_args())
     rows = []
     for shape in ("peak", "flat", "equal"):
         missing, sizes = simulate(**options, shape=shape)
-        ends = np.percentile(sizes, [50, 95])
-        rows.append(
-            [shape, f"{missing} of {len(sizes)}", *(f"{end:g}" for end in ends)]
-        )
-    table(["means", "best missing", "median set", "95th percentile"], rows)
+        median, high = np.percentile(sizes, [50, 95])
+        rows.append([shape, f"{missing} of {len(sizes)}", median, high])
+    columns = {
+        "means": "",
+        "best missing": "",
+        "median set": "g",
+        "95th percentile": "g",
+    }
+    table(columns, rows)
 
 
 if __name__ == "__main__":
