@@ -45,7 +45,6 @@ from vieval_plugin.meta_evaluation.win_rates import (
 )
 from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName, Record, Run
 from vieval_plugin.report.answer import Answer, answer, placed
-from vieval_plugin.report.inputs import rated_runs
 from vieval_plugin.report.own_samples import (
     against,
     benchmarks_with_runs,
@@ -58,7 +57,7 @@ from vieval_plugin.report.several_judges import (
     several_judges_sentence,
 )
 from vieval_plugin.report.tables import ReferencePair, totals_tables
-from vieval_plugin.results.runs import Results
+from vieval_plugin.results.runs import Results, rated_runs
 from vieval_plugin.stats.decisions import MOST_UNREAD, ONE_SIDED_LEVEL
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.non_inferiority import more_failures_p

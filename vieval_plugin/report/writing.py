@@ -21,7 +21,7 @@ from vieval_plugin.meta_evaluation.comparison import (
 from vieval_plugin.meta_evaluation.costs import durations
 from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard
 from vieval_plugin.meta_evaluation.ratings import HumanRatings
-from vieval_plugin.meta_evaluation.reference_ranking import ORDER
+from vieval_plugin.meta_evaluation.reference_ranking import ORDER, read_order
 from vieval_plugin.meta_evaluation.tables import (
     Table,
     csv_text,
@@ -31,7 +31,6 @@ from vieval_plugin.meta_evaluation.tables import (
 from vieval_plugin.records import OWN
 from vieval_plugin.report.answer import Answer, lines_of
 from vieval_plugin.report.files import finding_texts
-from vieval_plugin.report.inputs import read_order
 from vieval_plugin.report.page.page import page, subject
 from vieval_plugin.report.printed_cells import PrintedComparison, compare_with_printed
 from vieval_plugin.report.sections import Report, Section, sections_of

@@ -4,6 +4,7 @@ one backbone on one benchmark.
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import SampleId, Status
+from vieval_plugin.meta_evaluation.ratings import HumanRatings, rated
 from vieval_plugin.readers.places import is_shards
 from vieval_plugin.records import Record, RecordsByPart, Run
 from vieval_plugin.results.host_samples import samples_files
@@ -192,3 +194,50 @@ def _runs(records: _RecordsBySource) -> list[Run]:
             )
         )
     return sorted(runs, key=lambda run: (run.benchmark, run.label))
+
+
+def rated_runs(
+    results: Results, ratings: HumanRatings | None
+) -> tuple[list[Run], list[str]]:
+    """The runs of results, with these ratings in the place of their own where there are any, and
+    lines to be read beside them.
+
+    Raises:
+        VievalError: no rating is of a sample among the results.
+    """
+    unreadable = (
+        f"skipped, because it cannot be read: {line}" for line in results.unreadable
+    )
+    runs = list(results.runs)
+    notes = [*results.notes, *unreadable]
+    if not ratings:
+        return runs, notes
+    runs, unknown = rated(runs, ratings)
+    if not unknown:
+        return runs, notes
+    first_unknown = unknown[0]
+    first = f"{ratings.where[first_unknown]}: {first_unknown}"
+    if len(unknown) == len(ratings.where):
+        are_votes = ratings.votes.keys() >= set(unknown)
+        if are_votes and not _has_contests(runs):
+            verdicts = shlex.join(map(str, results.paths)) or "verdicts.jsonl"
+            raise VievalError(
+                f"{first} is a vote on a pair, but these verdicts are on single images; "
+                "rate them on a page from "
+                f"`vieval label {verdicts} --out label.html`"
+            )
+        raise VievalError(
+            f"none of the rated samples has a verdict (first: {first}); pass ratings "
+            "of the samples in these verdicts"
+        )
+    samples = plural(len(unknown), "sample")
+    note = f"ratings of {samples} without a verdict are left out (first: {first})"
+    return runs, [*notes, note]
+
+
+def _has_contests(runs: Sequence[Run]) -> bool:
+    for run in runs:
+        for first_record, *_ in run.records_by_sample:
+            if first_record.votes is not None:
+                return True
+    return False
