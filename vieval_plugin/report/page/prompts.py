@@ -13,7 +13,8 @@ from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.measures import mean_of
 from vieval_plugin.records import OWN, YOUR_IMAGES
-from vieval_plugin.report.answer import judge_words, measured_quantity
+from vieval_plugin.report.answer import measured_quantity
+from vieval_plugin.report.leaderboard_finding import judge_words
 from vieval_plugin.report.page.charts import DifferenceAxis, Histogram, histogram
 from vieval_plugin.report.page.disagreement import GalleryItem
 from vieval_plugin.report.page.tiles import points_of
