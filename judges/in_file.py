@@ -26,7 +26,8 @@ from vieval_plugin.judges.spec import (
     NoOptions,
     Quantity,
 )
-from vieval_plugin.prompts.pack import Pack, Scale
+from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.prompts.scale import Scale
 from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.suggestions import did_you_mean
 

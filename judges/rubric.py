@@ -45,7 +45,8 @@ from vieval_plugin.judges.structured_chat import (
     joined_reasons,
     joined_steps,
 )
-from vieval_plugin.prompts.pack import Combination, Pack, PackQuestion, Scale
+from vieval_plugin.prompts.pack import Pack, PackQuestion
+from vieval_plugin.prompts.scale import Combination, Scale
 from vieval_plugin.text.errors import VievalError
 
 OVERALL = "O"

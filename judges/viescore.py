@@ -16,7 +16,8 @@ from vieval_plugin.judges.conversation import turn_units
 from vieval_plugin.judges.protocol import Judge
 from vieval_plugin.judges.rubric import OneShotExample, Rubric
 from vieval_plugin.judges.spec import INPUTS, Export, JudgeSpec, option, require_wording
-from vieval_plugin.prompts.pack import Pack, Scale
+from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.prompts.scale import Scale
 from vieval_plugin.text.errors import VievalError
 
 PLAIN = "0shot"

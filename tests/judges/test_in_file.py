@@ -37,7 +37,7 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.judges.required import missed_requirements
 from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.prompts import packs
-from vieval_plugin.prompts.pack import Scale
+from vieval_plugin.prompts.scale import Scale
 from vieval_plugin.prompts.schema import Manifest, QuestionSection
 
 DOCS = Path(__file__).parents[2] / "docs"

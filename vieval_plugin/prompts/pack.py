@@ -1,21 +1,19 @@
-"""A prompt pack as judges use it: questions, their words, what answers are like, and how numbers of
-answers become scores.
-"""
+"""A prompt pack as judges use it: questions, their words, and what answers are like."""
 
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jinja2 import UndefinedError, meta, nodes
 
 from vieval_plugin.prompts.sandbox import PackEnvironment, PromptTemplateError
+from vieval_plugin.prompts.scale import Order
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, path_of
 
@@ -33,41 +31,6 @@ _PICTURES_ABOVE = re.compile(
 )
 
 Picture = TypeVar("Picture")
-Combination: TypeAlias = Literal["min", "mean", "product", "geometric_mean"]
-#: Place of a question's images: before its text or after it.
-Order: TypeAlias = Literal["images_first", "text_first"]
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Mapping of a number to a score in [0, 1] that is better the higher it is.
-
-    >>> Scale("linear", 0, 8)(6), Scale("linear", 0, 8, "lower")(6)
-    (0.75, 0.25)
-    >>> Scale("sigmoid", 0, 1)(0)
-    0.5
-    """
-
-    #: `linear`: from 0 at `low` to 1 at `high`, and no further, so that numbers beyond are alike;
-    #: `sigmoid`: no two are.
-    kind: Literal["linear", "sigmoid"]
-    #: Number of the score 0, of a sigmoid that of a half.
-    low: float
-    #: Number of the score 1, of a sigmoid that of 0.73.
-    high: float
-    #: With `lower`, less is better.
-    better: Literal["higher", "lower"] = "higher"
-
-    def __call__(self, value: float) -> float:
-        position = (value - self.low) / (self.high - self.low)
-        if self.better == "lower":
-            position = 1 - position if self.kind == "linear" else -position
-        if self.kind == "linear":
-            return min(max(position, 0.0), 1.0)
-        # the same either way, and neither overflows
-        if position >= 0:
-            return 1 / (1 + math.exp(-position))
-        return math.exp(position) / (1 + math.exp(position))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from vieval_plugin.prompts.pack import Combination, Order, Scale
+from vieval_plugin.prompts.scale import Combination, Order, Scale
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 
