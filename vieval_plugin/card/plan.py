@@ -101,7 +101,9 @@ class PlannedEntry:
     @property
     def unit(self) -> str:
         """Name of its samples."""
-        return "contests" if isinstance(self.judged[0], Contest) else "samples"
+        if isinstance(self.judged[0], Contest):
+            return "contests"
+        return "samples"
 
     @property
     def cells(self) -> Mapping[tuple[str, str], int]:

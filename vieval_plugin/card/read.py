@@ -29,7 +29,9 @@ _LARGEST = 1 << 24
 
 def is_card(path: Path) -> bool:
     """Tell by its name whether a path is a card, or a folder with one."""
-    return path.suffix == ".json" if isfile(path) else isfile(path / CARD_JSON)
+    if isfile(path):
+        return path.suffix == ".json"
+    return isfile(path / CARD_JSON)
 
 
 def read_card(path: Path) -> Card:

@@ -112,7 +112,9 @@ def level(standing: Standing) -> Level:
         return Level.BETTER
     if difference.high < 0:
         return Level.BELOW
-    return Level.AS_GOOD if difference.low > -EQUAL_JUDGES else Level.UNDECIDED
+    if difference.low > -EQUAL_JUDGES:
+        return Level.AS_GOOD
+    return Level.UNDECIDED
 
 
 def standing_of_judge(judge: PlacedJudge) -> Standing:
@@ -153,7 +155,9 @@ def title(judge: PlacedJudge, subject: str) -> str:
     best = judge.best_published
     above_count = sum(standing.above_by_type)
     types = len(standing.above_by_type)
-    share = "all" if above_count == types else f"{number_word(above_count)} of"
+    share = "all"
+    if above_count != types:
+        share = f"{number_word(above_count)} of"
     names = {
         "subject": subject,
         "benchmark": judge.title,
@@ -170,11 +174,9 @@ def title(judge: PlacedJudge, subject: str) -> str:
 
 def constant_words(judge: PlacedJudge) -> str:
     """Constant answer that a judge has to beat."""
-    return (
-        "one score for every image"
-        if judge.board.comparison.compared.unit == "samples"
-        else "one answer for every pair"
-    )
+    if judge.board.comparison.compared.unit == "samples":
+        return "one score for every image"
+    return "one answer for every pair"
 
 
 def _unread_words(judge: PlacedJudge, share: float) -> str:
@@ -211,7 +213,9 @@ def outcome(pair: SystemPair) -> str:
     """`better` or `worse` for the first of a pair; empty if no test shows either."""
     if not pair.significant or not pair.result.difference.value:
         return ""
-    return "better" if pair.result.difference.value > 0 else "worse"
+    if pair.result.difference.value > 0:
+        return "better"
+    return "worse"
 
 
 def _place(judge: PlacedJudge, subject: str) -> str:
@@ -222,7 +226,9 @@ def _place(judge: PlacedJudge, subject: str) -> str:
     board = judge.board
     if not number.estimate.defined or not judge.published:
         evidence = answer(judge.alone).evidence
-        return evidence if subject == judge.run.label else f"{subject}: {evidence}"
+        if subject == judge.run.label:
+            return evidence
+        return f"{subject}: {evidence}"
     ranked = [
         published_judge
         for published_judge in judge.published
@@ -234,9 +240,13 @@ def _place(judge: PlacedJudge, subject: str) -> str:
         relations = f": {'; '.join(_relations(judge, rivals))}"
     value = sentence_number(number.estimate)
     value_text = f"with {statistic_words(board.measured)} {value}"
-    where = f" on {judge.title}" if subject == judge.run.label else ""
+    where = ""
+    if subject == judge.run.label:
+        where = f" on {judge.title}"
     if number.ranks is None:
-        why = f" ({reason_words(number.unranked)})" if number.unranked else ""
+        why = ""
+        if number.unranked:
+            why = f" ({reason_words(number.unranked)})"
         return (
             f"{subject} has no rank among the published judges{where}{why}, "
             f"{value_text}{relations}."

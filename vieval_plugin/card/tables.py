@@ -52,11 +52,9 @@ def tables_of(judge: PlacedJudge) -> list[Table]:
             if pair := pairs.get(value):
                 described_rival = f"{rival} ({short_number(pair.result.difference)})"
                 sides[outcome(pair)].append(described_rival)
-        mark = (
-            "not shown to be better than a constant answer"
-            if value in judge.useless
-            else ""
-        )
+        mark = ""
+        if value in judge.useless:
+            mark = "not shown to be better than a constant answer"
         coverage = str(estimate.coverage) if estimate.defined else estimate.reason
         rows.append(
             (

@@ -61,7 +61,9 @@ def _unreadable(image: Image) -> str:
         decode(image)
     except VievalError as error:
         # a format whose reader is not installed here is no failure of the generator
-        return "" if isinstance(error.__context__, ImportError) else str(error)
+        if isinstance(error.__context__, ImportError):
+            return ""
+        return str(error)
     return ""
 
 

@@ -95,7 +95,9 @@ def parquet_table(
             wanted,
         )
     # a path in a table of object storage is none of this machine's
-    return replace(table, roots=(path.parent,)) if file.scheme else table
+    if file.scheme:
+        return replace(table, roots=(path.parent,))
+    return table
 
 
 def arrow_table(paths: Sequence[Path]) -> InputTable:

@@ -309,9 +309,9 @@ def _is_kind(value: Any) -> bool:
 
 def leftover_notes(table_name: str, columns: Sequence[str]) -> tuple[str, ...]:
     """The line on columns that are left out, if any."""
-    return (
-        (f"{table_name}: ignored columns: {abbreviated(columns)}",) if columns else ()
-    )
+    if columns:
+        return (f"{table_name}: ignored columns: {abbreviated(columns)}",)
+    return ()
 
 
 def _may_be(
@@ -369,11 +369,9 @@ def _missing_text_line(
 
 
 def _column_words(columns: Sequence[str]) -> str:
-    return (
-        f"known columns: {abbreviated(columns)}"
-        if columns
-        else "the table has no columns"
-    )
+    if columns:
+        return f"known columns: {abbreviated(columns)}"
+    return "the table has no columns"
 
 
 def _field(column: str) -> str:
@@ -577,7 +575,9 @@ def _output_stem(images: Any) -> str:
     name = output.name if isinstance(output, StoredImage) else output
     if not isinstance(name, str) or len(name) > _LONGEST_PATH:
         return ""
-    return "" if name.startswith("data:") else stem_of(name)
+    if name.startswith("data:"):
+        return ""
+    return stem_of(name)
 
 
 def _free_uid(
@@ -589,7 +589,9 @@ def _free_uid(
 ) -> str:
     """A uid that no row before has under the same image model and draw, `owner`."""
     if not stem:
-        return row_name if counts[*owner, number_uid] else number_uid
+        if counts[*owner, number_uid]:
+            return row_name
+        return number_uid
     uid = stem
     while count := counts[*owner, uid]:
         counts[*owner, uid] += 1

@@ -196,7 +196,9 @@ def _value(
 ) -> Any:
     """The value of a cell; `default` for null and the empty string, but not for 0."""
     value = row.cells.get(column)
-    return default if value in (None, "") else value
+    if value in (None, ""):
+        return default
+    return value
 
 
 def _text(
@@ -204,7 +206,9 @@ def _text(
     column: str,
     default: str,
 ) -> str:
-    return row.text(column) if _has_value(row, column) else default
+    if _has_value(row, column):
+        return row.text(column)
+    return default
 
 
 def _tags(row: Row) -> tuple[str, ...]:

@@ -158,11 +158,12 @@ async def fetch_all(
     # A compressed body has a Content-Length of its own, which says nothing of the file's.
     headers = {"User-Agent": "vieval", "Accept-Encoding": "identity"}
     proxy_hosts = set[str]()
-    connector = (
-        public_connector(per_host, proxy_hosts)
-        if public
-        else aiohttp.TCPConnector(limit_per_host=per_host, ssl=tls_context() or True)
-    )
+    if public:
+        connector = public_connector(per_host, proxy_hosts)
+    else:
+        connector = aiohttp.TCPConnector(
+            limit_per_host=per_host, ssl=tls_context() or True
+        )
     async with aiohttp.ClientSession(
         timeout=limits, headers=headers, connector=connector
     ) as session:

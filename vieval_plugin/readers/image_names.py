@@ -60,7 +60,9 @@ def expected_name(uid: str) -> str:
     ('7.png', '7.png', 'a_7-c28444f7.png')
     """
     stem = _stem(uid)
-    return stem if stem.lower().endswith(".png") else f"{stem}.png"
+    if stem.lower().endswith(".png"):
+        return stem
+    return f"{stem}.png"
 
 
 def stems_of(uid: str) -> tuple[str, ...]:

@@ -617,7 +617,9 @@ def _rows_of_table(
 def _uid_width(layout: Layout) -> int:
     """The number of digits of a uid in the paths of images; 0 where any number will do."""
     digits = re.search(r"\{uid:(\d+)\}", layout.images[0])
-    return int(digits[1]) if digits else 0
+    if digits:
+        return int(digits[1])
+    return 0
 
 
 def _source_file(prompt_layout: LayoutPrompts, table: InputTable, row: Cells) -> str:

@@ -192,7 +192,9 @@ def _key_of(value: Any) -> str | None:
         "",
         "" if value is None else str(value).strip(),
     )
-    return text if len(text) <= LONGEST_NAME else None
+    if len(text) <= LONGEST_NAME:
+        return text
+    return None
 
 
 def _plain(name: str) -> str:

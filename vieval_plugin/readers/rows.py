@@ -155,7 +155,9 @@ def decimal(text: str) -> float:
     >>> decimal("0.5"), decimal("0_5")
     (0.5, nan)
     """
-    return float(text) if _DECIMAL.fullmatch(text.strip()) else math.nan
+    if _DECIMAL.fullmatch(text.strip()):
+        return float(text)
+    return math.nan
 
 
 def read_object(path: Path, advice: str) -> JsonObject:

@@ -59,7 +59,9 @@ def stem_of(file: str) -> str:
     '0'
     """
     address = address_of(file) if is_address(file) else None
-    plain = _AFTER_PATH.split(redacted(file))[0] if _LIKE_ADDRESS.match(file) else file
+    plain = file
+    if _LIKE_ADDRESS.match(file):
+        plain = _AFTER_PATH.split(redacted(file))[0]
     path: PurePath = PurePosixPath(address.path) if address else PureWindowsPath(plain)
     return path.stem
 

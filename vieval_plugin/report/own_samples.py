@@ -90,11 +90,9 @@ def prompt_notes(runs: Sequence[Run]) -> list[str]:
     groups = {(part, group) for (part, _), group in group_of.items()}
     if len(groups) == len(group_of):
         return [*filter(None, [similar_prompts_note(prompts.values())])]
-    note = (
-        f"; a margin of .05 requires at least {FEWEST_GROUPS} groups"
-        if len(groups) < FEWEST_GROUPS
-        else ""
-    )
+    note = ""
+    if len(groups) < FEWEST_GROUPS:
+        note = f"; a margin of .05 requires at least {FEWEST_GROUPS} groups"
     prompt_count = plural(len(group_of), "prompt")
     group_count = plural(len(groups), "group")
     return [f"{prompt_count} in {group_count} (each counts as one){note}"]

@@ -285,7 +285,9 @@ class Report:
         return [(s, board) for s in self.sections for board in self._judges(s)]
 
     def _generators(self, section: Section) -> list[Leaderboard]:
-        return section.generators if self.which != "judges" else []
+        if self.which != "judges":
+            return section.generators
+        return []
 
     def _judges(self, section: Section) -> list[Leaderboard]:
         is_shown = self.which == "all" or not missing_judges_reason(section)

@@ -289,11 +289,9 @@ def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
         pair.significant for pair in comparison.all_pairs
     )
     names = "better - worse" if is_better_first else "first - second"
-    measured = (
-        f"{board.measured} minus one half"
-        if board.measure.counts_contests
-        else "difference"
-    )
+    measured = "difference"
+    if board.measure.counts_contests:
+        measured = f"{board.measured} minus one half"
     measured = f"{measured} [{share_of_level(comparison.compared.level)}]"
     value = f", {board.value}" if board.value else ""
     title = (
@@ -399,11 +397,15 @@ def contest_table(ranking: ContestRanking) -> Table:
         strength = interval_text(n.estimate, digits=3)
         wins = decimals(votes.shares.get(n.system, math.nan), ".1%")
         rows.append((rank, n.system, strength, wins, str(n.total)))
-    source = "" if board.aspect == "votes" else f" (votes from {board.aspect})"
+    source = ""
+    if board.aspect != "votes":
+        source = f" (votes from {board.aspect})"
     tie = ""
     if not math.isnan(votes.tie):
         tie = f", ties {votes.tie:.2f}"
-    why = f"; no ranking: {board.comparison.reason}" if board.comparison.reason else ""
+    why = ""
+    if board.comparison.reason:
+        why = f"; no ranking: {board.comparison.reason}"
     voters = f"{board.benchmark}/{board.part}, contests by {board.judge}{source}"
     answered = f"{votes.answered_pairs} of {votes.pairs_asked} pairs answered"
     title = f"{voters}: Bradley-Terry with ties (Davidson){tie}; {answered}{why}"
@@ -486,11 +488,9 @@ def remarks_tables(runs: Sequence[Run]) -> list[Table]:
             share = f"{samples[name]} {total}"
             rows.append((run.label, name, str(n), share))
     header = ("judge", "finding", "times", "samples")
-    return (
-        [Table("findings", "Findings on the verdicts", header, tuple(rows))]
-        if rows
-        else []
-    )
+    if rows:
+        return [Table("findings", "Findings on the verdicts", header, tuple(rows))]
+    return []
 
 
 def trained_on_tables(
@@ -523,8 +523,8 @@ def trained_on_tables(
             total = str(len(records))
             rows.append((run.label, str(trained), total))
     header = ("judge", "samples it was trained on", "of")
-    return (
-        [
+    if rows:
+        return [
             Table(
                 "trained_on",
                 "Judges trained on samples that they judge: numbers do not apply to other samples",
@@ -532,9 +532,7 @@ def trained_on_tables(
                 tuple(rows),
             )
         ]
-        if rows
-        else []
-    )
+    return []
 
 
 def status_counts(folders: Sequence[FolderTotals]) -> list[dict[str, str | int]]:
@@ -616,7 +614,9 @@ def _total_table(
 def _total_text(cell: str | float | None) -> str:
     if cell is None:
         return ""
-    return f"{cell:.4f}" if isinstance(cell, float) else str(cell)
+    if isinstance(cell, float):
+        return f"{cell:.4f}"
+    return str(cell)
 
 
 @dataclass(frozen=True)

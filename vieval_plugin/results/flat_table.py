@@ -200,4 +200,6 @@ def _verdict(cells: dict[str, str], values: dict[str, float], number: int) -> Ve
         raise VievalError(f"row {number} of the data frame: unknown status {status!r}")
     verdict = Verdict(values, Status(status))
     usable = verdict.status.usable
-    return verdict if usable else unjudged(verdict.status, cells["reason"])
+    if usable:
+        return verdict
+    return unjudged(verdict.status, cells["reason"])

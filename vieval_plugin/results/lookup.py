@@ -112,11 +112,9 @@ class Lookup:
         prepared = judge_of(source)
         now = prepared.provenance
         if (now.settings, now.pack_hash) != (source.settings, source.pack_hash):
-            remedy = (
-                "restore that pack"
-                if source.options
-                else f"set {config.FILE_VARIABLE} to the run's options file"
-            )
+            remedy = "restore that pack"
+            if not source.options:
+                remedy = f"set {config.FILE_VARIABLE} to the run's options file"
             raise VievalError(
                 f"{record.id}: judged as {source.setting} with pack {source.pack} "
                 f"({source.pack_hash}), but the current options use {now.setting} "
@@ -145,7 +143,9 @@ def require_as_judged(record: Record, judged: Judged) -> None:
 
 def _names_of_file(record: Record) -> tuple[str, ...]:
     file = output_file(record)
-    return (file, Path(file).stem) if file else ()
+    if file:
+        return (file, Path(file).stem)
+    return ()
 
 
 def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:

@@ -99,7 +99,9 @@ class Recording:
             recorded or self.covers(identity.benchmark) or self.has_candidates(judged)
         ):
             raise VievalError(self.lacks(identity.benchmark, identity.part))
-        return recorded[repeat] if repeat < len(recorded) else (_MISSING, None)
+        if repeat < len(recorded):
+            return recorded[repeat]
+        return (_MISSING, None)
 
     def covers(self, benchmark: str) -> bool:
         """Return whether any part of a benchmark has verdicts, so that another part is
@@ -184,7 +186,9 @@ def _combined_recording(recordings: Sequence[Recorded]) -> Recorded:
 
 
 def _id(judged: SampleId | Judged) -> SampleId:
-    return judged if isinstance(judged, SampleId) else judged.id
+    if isinstance(judged, SampleId):
+        return judged
+    return judged.id
 
 
 def _part_of(identity: SampleId) -> str:

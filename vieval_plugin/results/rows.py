@@ -83,4 +83,6 @@ def sample_of(record: Record) -> Judged | None:
         from vieval_plugin.results.shard_verdicts import input_sample
 
         return input_sample(record.row)
-    return reread_cells(record.sample) if record.sample else None
+    if record.sample:
+        return reread_cells(record.sample)
+    return None

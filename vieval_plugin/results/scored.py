@@ -305,7 +305,9 @@ def _failure(step: Step) -> str:
 def _mean(scores: Iterable[float]) -> float:
     """Mean of the defined scores; NaN if there are none."""
     defined = [score for score in scores if not math.isnan(score)]
-    return sum(defined) / len(defined) if defined else math.nan
+    if defined:
+        return sum(defined) / len(defined)
+    return math.nan
 
 
 def _mean_score(images: Sequence[_ImageScore]) -> float:

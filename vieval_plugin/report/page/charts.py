@@ -57,7 +57,9 @@ def _circles(
 
 def _bin(value: float, low: float, high: float) -> int:
     """Bin of a value, in fortieths of the scale: finer is not seen."""
-    share = (value - low) / (high - low) if high > low else 0.5
+    share = 0.5
+    if high > low:
+        share = (value - low) / (high - low)
     return round(40 * min(max(share, 0.0), 1.0))
 
 

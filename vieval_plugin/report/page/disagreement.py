@@ -193,7 +193,9 @@ def _vote_distance(judge_vote: str, vote: str, record: Record) -> float:
             for i, j in itertools.combinations(range(number), 2)
         ]
         return sum(discordant) / len(discordant)
-    return 1.0 if {judge_vote, vote} == {FIRST, SECOND} else 0.5
+    if {judge_vote, vote} == {FIRST, SECOND}:
+        return 1.0
+    return 0.5
 
 
 def answer(record: Record) -> str:
@@ -214,7 +216,9 @@ def answer(record: Record) -> str:
     if choice.preferences:
         mean = math.fsum(choice.preferences.values()) / len(choice.preferences)
         return FIRST if mean > 0 else SECOND if mean < 0 else "tie"
-    return _answer_by_scores(choice) if any(choice.scores) else ""
+    if any(choice.scores):
+        return _answer_by_scores(choice)
+    return ""
 
 
 def _answer_by_scores(choice: Choice) -> str:
@@ -227,7 +231,9 @@ def _answer_by_scores(choice: Choice) -> str:
     if len(values) == 2:
         if values[0] > values[1]:
             return FIRST
-        return SECOND if values[0] < values[1] else "tie"
+        if values[0] < values[1]:
+            return SECOND
+        return "tie"
     ranked = sorted(range(len(values)), key=lambda index: -values[index])
     ranking = str(ranked[0] + 1)
     for previous, index in itertools.pairwise(ranked):

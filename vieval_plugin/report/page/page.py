@@ -93,11 +93,9 @@ def subject(report: Report) -> str:
     if report.generators or not judged:
         names = (str(run.name) for run in runs)
         judges = list(dict.fromkeys(names))
-        corrected = (
-            ", corrected by ratings"
-            if any(section.corrections for section in report.sections)
-            else ""
-        )
+        corrected = ""
+        if any(section.corrections for section in report.sections):
+            corrected = ", corrected by ratings"
         judge_names = f"{len(judges)} judges"
         if len(judges) < 4:
             judge_names = ", ".join(judges)
@@ -280,7 +278,9 @@ def _judges(report: Report) -> list[str]:
 def _annotators(sections: Sequence[Section]) -> str:
     """The origin of the ratings, in a word: annotators, or what was planted."""
     truths = [s.benchmark.truth for s in sections if s.benchmark.synthetic]
-    return truths[0] if len(truths) == len(sections) > 0 else "annotators"
+    if len(truths) == len(sections) > 0:
+        return truths[0]
+    return "annotators"
 
 
 def _strip_title(annotators: str, lines: Iterable[str]) -> str:
@@ -289,7 +289,9 @@ def _strip_title(annotators: str, lines: Iterable[str]) -> str:
     texts = [
         f"{code} is {name}" for code, name in ASPECTS.items() if f": {code} " in text
     ]
-    legend = f" ({', '.join(texts)})" if texts else ""
+    legend = ""
+    if texts:
+        legend = f" ({', '.join(texts)})"
     return f"Where judges and {annotators} disagree most{legend}"
 
 
@@ -405,7 +407,9 @@ class _Filters:
         by_judge = dict(judge_orders)
         spread = self._spreads[tile.prompt]
         orders = [f"{by_judge.get(judge, -1):.3g}" for judge in self._indices["judge"]]
-        spread_text = f"{max(spread) - min(spread):.4f}" if spread else ""
+        spread_text = ""
+        if spread:
+            spread_text = f"{max(spread) - min(spread):.4f}"
         prompt_index = list(self._spreads).index(tile.prompt)
         return {
             **data,

@@ -137,7 +137,9 @@ def _best_first(
     """The prompts by the lead of the first generator, or by its score where it is alone."""
 
     def advantage(prompt: Prompt) -> float:
-        return prompt.scores.get(first, math.nan) if alone else prompt.lead(first)
+        if alone:
+            return prompt.scores.get(first, math.nan)
+        return prompt.lead(first)
 
     scored = (prompt for prompt in prompts if not math.isnan(advantage(prompt)))
     return sorted(scored, key=advantage, reverse=True)
@@ -196,13 +198,17 @@ def _rows_title(section: Section, board: Leaderboard) -> str:
     """Describe the rows: benchmark, measure, part and judge."""
     measured = board.measure.noun
     if not board.measure.counts_contests:
-        in_words = "" if measured_quantity(board) else ASPECTS.get(board.aspect, "")
+        in_words = ""
+        if not measured_quantity(board):
+            in_words = ASPECTS.get(board.aspect, "")
         legend = f" ({in_words})" if in_words else ""
         measured += f" {board.aspect}{legend}"
     where = ""
     if board.breakdown:
         where = f" on {board.breakdown} {board.value}"
-    benchmark = "" if section.benchmark.name == OWN else f"{section.title}: "
+    benchmark = ""
+    if section.benchmark.name != OWN:
+        benchmark = f"{section.title}: "
     return f"{benchmark}{measured}{where}, by {judge_words(board)}"
 
 

@@ -166,12 +166,13 @@ def chart(board: Leaderboard) -> Markup:
         kind = (
             "unranked" if number.unranked else "worse" if number.system in worse else ""
         )
-        note = f"not ranked: {reason_words(number.unranked)}" if number.unranked else ""
+        note = ""
+        if number.unranked:
+            note = f"not ranked: {reason_words(number.unranked)}"
         if number.estimate.defined:
             rows += [ScaleRow(number.system, number.estimate, kind, note)]
-    legend = (
-        Markup('<p class="how">Grey: significantly worse than the first.</p>')
-        if worse
-        else Markup("")
-    )
+    if worse:
+        legend = Markup('<p class="how">Grey: significantly worse than the first.</p>')
+    else:
+        legend = Markup("")
     return scale(f"Intervals: {board.title}", rows, board) + legend

@@ -147,7 +147,9 @@ class GalleryTile:
     @property
     def score(self) -> str:
         """Mean of these scores; empty if missing."""
-        return f"{mean_of(self.values):.4f}" if self.values else ""
+        if self.values:
+            return f"{mean_of(self.values):.4f}"
+        return ""
 
     @property
     def outputs(self) -> tuple[Thumbnail, ...]:
@@ -324,13 +326,17 @@ def mean_ratings(record: Record) -> str:
 def score_of(record: Record) -> float:
     """O of a verdict, or else what comes first; NaN without scores."""
     scores = record.verdict.scores
-    return scores[preferred(list(scores))[0]] if scores else math.nan
+    if scores:
+        return scores[preferred(list(scores))[0]]
+    return math.nan
 
 
 def _caption_name(aspect: str) -> str:
     """A score's name in a caption, with a mark where it is calibrated."""
     raw = aspect.removesuffix("_calibrated")
-    return aspect if raw == aspect else f"{raw} (calibrated)"
+    if raw == aspect:
+        return aspect
+    return f"{raw} (calibrated)"
 
 
 def _captions(
@@ -507,7 +513,9 @@ def _people(record: Record) -> str:
         return ""
     annotators = ", ".join(vote or "-" for vote in record.votes.annotators)
     vote = _worded(record.votes.vote, record) or "no vote"
-    return f"{vote} (annotators: {annotators})" if record.votes.annotators else vote
+    if record.votes.annotators:
+        return f"{vote} (annotators: {annotators})"
+    return vote
 
 
 def _worded(vote: str, record: Record) -> str:
@@ -591,7 +599,9 @@ def _contest_answer(record: Record) -> str:
     ]
     for n, scores in enumerate(choice.scores, start=1):
         parts.append(f"{n}: {scores_text(scores) or 'no score'}")
-    details = f" ({'; '.join(parts)})" if parts else ""
+    details = ""
+    if parts:
+        details = f" ({'; '.join(parts)})"
     return f"{_worded(answer(record), record) or 'no answer'}{details}"
 
 

@@ -176,7 +176,9 @@ def _numbers(score: Any) -> tuple[float, ...]:
     entries = score if isinstance(score, list) else [score]
     values = list(map(number, entries))
     numbers = tuple(value for value in values if value is not None)
-    return numbers if len(numbers) == len(values) else ()
+    if len(numbers) == len(values):
+        return numbers
+    return ()
 
 
 def _verdict(steps_and_findings: Sequence[tuple[Step, str]]) -> Verdict:
