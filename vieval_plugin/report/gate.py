@@ -168,15 +168,16 @@ def gate_of(
         require_comparable(comparison)
         decisions[reference] = decide(comparison, again, filled)
     gate = _combined_gate(mine, decisions, _judge_words(ranking))
-    track: tuple[str, ...] = ()
     if ranking.measure.is_plain_mean and comparisons:
         track = _track_sentences(run.all_records[0].provenance, ranking)
+        limits = (*track, *limits)
     gate = _add_evidence(gate, comparisons)
-    aspect = ""
-    if ranking.aspect != VOTES:
-        aspect = ranking.aspect
-    answer = replace(gate.answer, limits=(*track, *limits))
-    return replace(gate, answer=answer, margin=margin, aspect=aspect)
+    return replace(
+        gate,
+        answer=replace(gate.answer, limits=tuple(limits)),
+        margin=margin,
+        aspect="" if ranking.aspect == VOTES else ranking.aspect,
+    )
 
 
 def _only_ranking(report: Report) -> tuple[Section, Leaderboard]:

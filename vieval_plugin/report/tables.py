@@ -111,24 +111,16 @@ def _leaderboard_columns(
     kinds = kinds_by_system(board)
     if len({*kinds.values()}) > 1:
         columns["task types"] = kinds
-    counts = {}
-    images = {}
-    failed = {}
-    marks = {}
-    reasons = {}
-    for number in board.numbers:
-        system = number.system
-        counts[system] = _count_text(board, number)
-        images[system] = str(sum(number.statuses.values()))
-        failed[system] = failed_text(board, number)
-        marks[system] = "; ".join(marks_of(board, system))
-        reasons[system] = reason_words(number.unranked)
-    columns["n"] = counts
+    columns["n"] = {n.system: _count_text(board, n) for n in board.numbers}
     if board.ranks_generators and not board.measure.counts_contests:
-        columns["images"] = images
-    columns["failed"] = failed
+        columns["images"] = {
+            n.system: str(sum(n.statuses.values())) for n in board.numbers
+        }
+    columns["failed"] = {n.system: failed_text(board, n) for n in board.numbers}
+    marks = {n.system: "; ".join(marks_of(board, n.system)) for n in board.numbers}
     if any(marks.values()):
         columns["marks"] = marks
+    reasons = {n.system: reason_words(n.unranked) for n in board.numbers}
     if any(reasons.values()):
         columns["not ranked because"] = reasons
     return {name: cells for name, cells in columns.items() if cells}
@@ -601,8 +593,12 @@ def score_totals(
 def _edges(score: ScoreTotals) -> list[str]:
     """The edges of a histogram's bins, the first of which is below 0."""
     bins = len(score.histogram) - 1
-    edges = (f"{n / bins:g}-{(n + 1) / bins:g}" for n in range(bins))
-    return ["< 0", *edges]
+    edges = ["< 0"]
+    for n in range(bins):
+        low = n / bins
+        high = (n + 1) / bins
+        edges.append(f"{low:g}-{high:g}")
+    return edges
 
 
 def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
