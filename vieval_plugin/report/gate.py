@@ -24,7 +24,7 @@ from vieval_plugin.meta_evaluation.gate import (
 )
 from vieval_plugin.meta_evaluation.vote_answers import VOTES
 from vieval_plugin.meta_evaluation.win_rates import EVEN
-from vieval_plugin.records import YOUR_IMAGES, Provenance, Record, Run
+from vieval_plugin.records import YOUR_IMAGES, Record, Run
 from vieval_plugin.report.answer import Answer
 from vieval_plugin.report.reference_decision import (
     SAME_FILES,
@@ -168,9 +168,8 @@ def gate_of(
         require_comparable(comparison)
         decisions[reference] = decide(comparison, again, filled)
     gate = _combined_gate(mine, decisions, _judge_words(ranking))
-    if ranking.measure.is_plain_mean and comparisons:
-        track = _track_sentences(run.all_records[0].provenance, ranking)
-        limits = (*track, *limits)
+    if comparisons:
+        limits = (*_track_sentences(run, ranking), *limits)
     gate = _add_evidence(gate, comparisons)
     return replace(
         gate,
@@ -220,13 +219,15 @@ def _judge_words(ranking: Leaderboard) -> str:
     return judge
 
 
-def _track_sentences(provenance: Provenance, ranking: Leaderboard) -> tuple[str, ...]:
+def _track_sentences(run: Run, ranking: Leaderboard) -> tuple[str, ...]:
     """Agreement of people with this judge on generators with published ratings; none where it is
     unknown.
     """
     from vieval_plugin.results.published.judges import track_record
 
-    record = track_record(provenance, ranking.aspect)
+    if not ranking.measure.is_plain_mean:
+        return ()
+    record = track_record(run.all_records[0].provenance, ranking.aspect)
     if record is None or not (record.better and record.equal):
         return ()
     low = 100 * record.low
