@@ -16,6 +16,7 @@ from typing import TypeAlias
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.agreement import mean_of_known
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.text.wording import decimals
 
 #: Number of judges whose scores are drawn against people's.
