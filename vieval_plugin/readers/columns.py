@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import filterfalse, islice
+from itertools import chain, filterfalse, islice
 from typing import Any
 
 from vieval_plugin.images import format_of
@@ -126,7 +126,7 @@ def parse_columns(options: Sequence[str]) -> dict[str, str]:
         VievalError: a text is no such list, or no sample has what it names.
     """
     columns: dict[str, str] = {}
-    for pair in (pair for text in options for pair in _NEXT_KEY.split(text)):
+    for pair in chain.from_iterable(map(_NEXT_KEY.split, options)):
         key, equals, column = (piece.strip() for piece in pair.partition("="))
         if not equals:
             raise VievalError(
@@ -142,9 +142,9 @@ def columns_by_field(columns: Columns, where: str) -> dict[str, str]:
     for key in columns:
         if not _field(key):
             hint = did_you_mean(key, KEYS, 0.6) or ";"
-            known_names = ", ".join(KEYS)
             raise VievalError(
-                f"{where}: unknown field {key[:80]!r}{hint} known fields: {known_names}"
+                f"{where}: unknown field {key[:80]!r}{hint} "
+                f"known fields: {', '.join(KEYS)}"
             )
     return {_field(key): column for key, column in columns.items()}
 
@@ -158,9 +158,9 @@ def require_columns(table: InputTable, columns: Iterable[str]) -> None:
             raise VievalError(f"{table.name}: {_column_type(table, column)}")
         if column not in table.columns:
             hint = did_you_mean(column, table.columns) or ";"
-            known_names = _column_words(table.columns)
             raise VievalError(
-                f"{table.name}: no column {column[:80]!r}{hint} {known_names}"
+                f"{table.name}: no column {column[:80]!r}{hint} "
+                f"{_column_words(table.columns)}"
             )
 
 
@@ -184,12 +184,13 @@ def fields_of(
         VievalError: a column of the user's is not there, no column holds images where there should
             be some, or one that may hold conditions looks like images in some rows alone.
     """
-    if table.nested and {"status", "scores"} <= set(table.columns):
+    names = set(table.columns)
+    if table.nested and names >= {"status", "scores"}:
         raise VievalError(
             f"{table.name}: contains verdicts, but samples are required; pass the "
             "table that was judged"
         )
-    if table.nested and not columns and {"images", "texts"} & set(table.columns):
+    if table.nested and not columns and names & {"images", "texts"}:
         return ColumnMap({})
     require_columns(table, columns.values())
     _require_clear_subject(table, columns)
@@ -209,11 +210,8 @@ def fields_of(
     guessed, no_images = _guessed(table, {**fields, **columns}, outputs)
     fields |= guessed
     _require_texts(table, fields)
-    if (
-        outputs
-        and table.columns
-        and not any(field.startswith("images") for field in fields)
-    ):
+    has_images = any(field.startswith("images") for field in fields)
+    if outputs and table.columns and not has_images:
         raise _missing_output_error(table)
     unused = [
         column
@@ -241,8 +239,9 @@ def fields_of(
     }
     for column, text in rivals.items():
         notes.append(
-            f"reading column {fields[_field(text)]!r} as {text}; to read {column!r} "
-            f"instead, use --columns {text}={column}"
+            f"reading column {fields[_field(text)]!r} as {text}; "
+            f"to read {column!r} instead, "
+            f"use --columns {text}={column}"
         )
     noted = {*no_images, *rivals, *foreign_kind}
     return ColumnMap(
@@ -255,8 +254,9 @@ def fields_of(
 
 def _ignored_words(column: str, value: str, content: str) -> str:
     return (
-        f"ignoring column {column[:80]!r}, which does not hold {content} (for example, "
-        f"{value}); read it with --columns category={column}"
+        f"ignoring column {column[:80]!r}, which does not hold {content} "
+        f"(for example, {value}); "
+        f"read it with --columns category={column}"
     )
 
 
@@ -287,9 +287,9 @@ def _require_texts(table: InputTable, fields: Columns) -> None:
         if part == "texts" and column in table.not_texts:
             key = name if name in _TEXTS else field
             raise VievalError(
-                f"{table.name}: column {column[:80]!r} must hold text, got "
-                f"{table.not_texts[column][:80]}; use --columns {key}=COLUMN to choose "
-                "another"
+                f"{table.name}: column {column[:80]!r} must hold text, "
+                f"got {table.not_texts[column][:80]}; "
+                f"use --columns {key}=COLUMN to choose another"
             )
 
 
@@ -297,7 +297,9 @@ def _foreign_kind(table: InputTable, column: str) -> dict[str, str]:
     """A column that is called like the kind of samples and holds none in any row, with one of its
     values.
     """
-    values = _first_values(table, column) if column else []
+    if not column:
+        return {}
+    values = _first_values(table, column)
     if not values or any(map(_is_kind, _values(table, column))):
         return {}
     return {column: _shortened(values[0])}
@@ -324,9 +326,9 @@ def _may_be(
     """
     if field not in ("images", "texts"):
         return True
-    return table.nested and all(
-        isinstance(value, dict) for value in _first_values(table, column)
-    )
+    if not table.nested:
+        return False
+    return all(isinstance(value, dict) for value in _first_values(table, column))
 
 
 def _missing_output_error(table: InputTable) -> VievalError:
@@ -427,19 +429,21 @@ def _guessed(
                 continue
             values = _first_values(table, column) if key in _CONDITIONS else []
             looks = [_looks_like_image(value, has_instructions) for value in values]
-            if any(looks) and not all(looks):
-                image, other = (values[looks.index(look)] for look in (True, False))
-                raise VievalError(
-                    f"{table.name}: only some values of column {column[:80]!r} look "
-                    f"like images: {_shortened(image)} does, {_shortened(other)} does "
-                    f"not; use --columns {key}={column} to read the column, or "
-                    f"--columns {key}= to ignore it"
-                )
             if all(looks):
                 guessed[field] = column
                 is_edited = is_edited or (key == "source" and bool(looks))
                 break
-            no_images[column] = _shortened(values[0])
+            first_other = values[looks.index(False)]
+            if any(looks):
+                first_image = values[looks.index(True)]
+                raise VievalError(
+                    f"{table.name}: only some values of column {column[:80]!r} "
+                    "look like images: "
+                    f"{_shortened(first_image)} does, {_shortened(first_other)} does not; "
+                    f"use --columns {key}={column} to read the column, "
+                    f"or --columns {key}= to ignore it"
+                )
+            no_images[column] = _shortened(first_other)
     return guessed, no_images
 
 
@@ -447,11 +451,8 @@ def _plain(column: str) -> str:
     """A column's name as `_COMMON` has it: `Edited-Image` and `edited_image_file_name` are
     `edited_image`.
     """
-    return re.sub(
-        "[ -]",
-        "_",
-        column.strip().lower(),
-    ).removesuffix("_file_name")
+    name = re.sub("[ -]", "_", column.strip().lower())
+    return name.removesuffix("_file_name")
 
 
 def _values(table: InputTable, column: str) -> Iterator[Any]:
@@ -522,7 +523,8 @@ def rows_of(
             row.setdefault("image_model", table.image_model)
         if file_uids or prefix:
             stem = _output_stem(row.get("images")) if file_uids else ""
-            owner = str(row.get("image_model", "")), str(row.get("draw", 0))
+            image_model = str(row.get("image_model", ""))
+            owner = (image_model, str(row.get("draw", 0)))
             number_uid = f"{prefix}{number - 1}" if prefix else str(number)
             row_name = f"{table.unit} {number}"
             free_uid = _free_uid(stem, number_uid, row_name, owner, counts)
@@ -558,7 +560,8 @@ def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> Cells:
         elif not isinstance(value, str):
             row[field] = value
         elif field == "tags":
-            row[field] = list(filter(None, map(str.strip, value.split(";"))))
+            tags = map(str.strip, value.split(";"))
+            row[field] = list(filter(None, tags))
         elif field == "draw":
             plain = value.isascii() and value.strip().isdecimal() and len(value) < 10
             row[field] = int(value) if plain else value
@@ -634,7 +637,7 @@ def _located(
     path = image_path(value, table.folder)
     if not any(is_below(path, root) for root in roots):
         raise BadLine(
-            f"the {role} image must be inside the folder of the table, got "
-            f"{redacted(value)[:200]!r}"
+            f"the {role} image must be inside the folder of the table, "
+            f"got {redacted(value)[:200]!r}"
         )
     return Image(path)

@@ -106,8 +106,10 @@ def numbers_of(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
             for position, column in enumerate(columns)
             if len(columns) == 1 or len({*column}) > 1
         ]
-        has_draws = len(different) == 2 and different[1] == len(columns) - 1
-        has_draws = has_draws and re.search(r"_s?#$", form) is not None
+        last = len(columns) - 1
+        has_draws = len(different) == 2 and different[1] == last
+        if has_draws:
+            has_draws = re.search(r"_s?#$", form) is not None
         if len(different) == 1 or has_draws:
             for file, texts in zip(alike, digits, strict=True):
                 draw = int(texts[-1]) if has_draws else 0

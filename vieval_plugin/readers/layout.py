@@ -436,10 +436,13 @@ def _absent_images_note(reading: _Reading) -> Iterator[str]:
     if len(image_models) > 1:
         per_generator = f", counted for each of {len(image_models)} generators"
     prompts = plural(missing_counts.total(), "prompt")
-    counts = ", ".join(
-        f"{count} of {category}" for category, count in sorted(missing_counts.items())
+    counts = []
+    for category, count in sorted(missing_counts.items()):
+        counts.append(f"{count} of {category}")
+    yield (
+        f"{reading.folder}: {prompts} without an image: "
+        f"{', '.join(counts)}{per_generator}"
     )
-    yield f"{reading.folder}: {prompts} without an image: {counts}{per_generator}"
 
 
 def _rows(reading: _Reading) -> Iterator[NumberedRow]:
@@ -682,10 +685,14 @@ def _fields(layout: Layout, name: str) -> Mapping[str, str] | None:
     """The fields in the path of an image; none for a file that is not an image of a
     prompt, None outside the layout.
     """
-    if any(_regex(layout, template).fullmatch(name) for template in layout.no_images):
-        return {}
-    matches = (_regex(layout, template).fullmatch(name) for template in layout.images)
-    return next((match.groupdict() for match in matches if match), None)
+    for template in layout.no_images:
+        if _regex(layout, template).fullmatch(name):
+            return {}
+    for template in layout.images:
+        match = _regex(layout, template).fullmatch(name)
+        if match:
+            return match.groupdict()
+    return None
 
 
 def _regex(layout: Layout, template: str) -> re.Pattern[str]:

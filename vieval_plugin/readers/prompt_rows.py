@@ -118,14 +118,19 @@ def prompts_of(path: Path, columns: Columns | None = None) -> Prompts:
     numbers: dict[str, int] = {}
     rows: list[tuple[int, Cells]] = []
     for number, row in rows_of(table, fields):
-        problem = row if isinstance(row, BadLine) else _problem(row)
-        if isinstance(row, BadLine) or problem:
-            raise VievalError(f"{path}: {table.unit} {number}: {problem}")
-        uid = str(len(rows) + 1 if row.get("uid") is None else row["uid"])
+        where = f"{path}: {table.unit}"
+        if isinstance(row, BadLine):
+            raise VievalError(f"{where} {number}: {row}")
+        problem = _problem(row)
+        if problem:
+            raise VievalError(f"{where} {number}: {problem}")
+        uid = str(row.get("uid"))
+        if row.get("uid") is None:
+            uid = str(len(rows) + 1)
         if uid in numbers:
             raise VievalError(
-                f"{path}: {table.unit}s {numbers[uid]} and {number} both have uid "
-                f"{uid!r}; use a different uid for each"
+                f"{where}s {numbers[uid]} and {number} both have uid {uid!r}; "
+                "use a different uid for each"
             )
         numbers[uid] = number
         rows.append((number, dict(row)))
@@ -140,9 +145,10 @@ def prompts_of(path: Path, columns: Columns | None = None) -> Prompts:
         keys += _key_columns(table, fields.columns.get("uid", "uid"))
     ids = (key.uids for key in keys if key.is_own or (key.is_id and key.is_unique))
     uids = next(ids, tuple(numbers))
+    prompts = [PromptRow(*row, uid) for row, uid in zip(rows, uids, strict=True)]
     return Prompts(
         str(path),
-        tuple(PromptRow(*row, uid) for row, uid in zip(rows, uids, strict=True)),
+        tuple(prompts),
         tuple(keys),
         bool(uid_column),
         table.folder,

@@ -162,38 +162,21 @@ def samples_of_row(
                 "`texts` must map names (prompt, instruction, subject) to "
                 f"strings, got {type(text).__name__} for {str(name)[:80]}"
             )
-    code = row.get(
-        "kind",
-        row.get(
-            "task",
-            _kind_of({*images}, {*texts}) if kind is None else kind,
-        ),
-    )
+    default_kind = _kind_of({*images}, {*texts}) if kind is None else kind
+    code = row.get("kind", row.get("task", default_kind))
     if kind is not None and isinstance(code, str) and code not in INPUTS:
         code = kind
     if not isinstance(code, str):
         raise BadLine(f"`kind` must be a string, got {str(code)[:80]}")
     model = _name("image_model", row.get("image_model"), "")
-    uid = _name(
-        "uid",
-        row.get("uid"),
-        str(number),
-    )
+    uid = _name("uid", row.get("uid"), str(number))
     category = _name("category", row.get("category"), "")
     group = _name("group", row.get("group"), "")
     tags = row.get("tags", [])
     if not are_texts(tags):
         raise BadLine("`tags` must be a list of strings")
-    if problem := overlong(
-        model,
-        uid,
-        code,
-        category,
-        group,
-        *tags,
-        *images,
-        *texts,
-    ):
+    problem = overlong(model, uid, code, category, group, *tags, *images, *texts)
+    if problem:
         raise BadLine(problem)
     files = {role: file for role, file in images.items() if isinstance(file, str)}
     paths = {role: Image(image_path(file, folder)) for role, file in files.items()}
