@@ -194,13 +194,7 @@ def fields_of(
         return ColumnMap({})
     require_columns(table, columns.values())
     _require_clear_subject(table, columns)
-    renamed = {column for field, column in columns.items() if field != "uid"}
-    by_own_name = {}
-    for column in table.columns:
-        field = _field(column)
-        is_open = field and column not in (*_CONDITIONS, *renamed)
-        if is_open and _may_be(table, field, column):
-            by_own_name[field] = column
+    by_own_name = _columns_by_own_name(table, columns)
     foreign_kind = _foreign_kind(table, by_own_name.get("kind", ""))
     if foreign_kind:
         del by_own_name["kind"]
@@ -223,12 +217,6 @@ def fields_of(
         no_text = _missing_text_line(table, fields, unused)
     if no_text and not outputs and table.columns:
         raise VievalError(no_text)
-    notes = [*table.notes, *_guess_notes(guessed)]
-    for column, value in no_images.items():
-        ignored = _ignored_words(column, value, "images")
-        notes.append(f"{ignored}, or image_model={column} if it holds generator names")
-    for column, value in foreign_kind.items():
-        notes.append(_ignored_words(column, value, "sample kinds"))
     # columns that could be a text as well, which the user says nothing of
     rivals = {
         column: text
@@ -237,6 +225,8 @@ def fields_of(
         for column in unused
         if _plain(column) in (text, *_COMMON[text])
     }
+    notes = [*table.notes, *_guess_notes(guessed)]
+    notes += _ignored_notes(no_images, foreign_kind)
     for column, text in rivals.items():
         notes.append(
             f"reading column {fields[_field(text)]!r} as {text}; "
@@ -250,6 +240,27 @@ def fields_of(
         no_text,
         tuple(column for column in unused if column not in noted),
     )
+
+
+def _columns_by_own_name(table: InputTable, columns: Columns) -> dict[str, str]:
+    """Columns that are called like a field, and that the user has not given to another."""
+    renamed = {column for field, column in columns.items() if field != "uid"}
+    by_own_name = {}
+    for column in table.columns:
+        field = _field(column)
+        is_open = field and column not in (*_CONDITIONS, *renamed)
+        if is_open and _may_be(table, field, column):
+            by_own_name[field] = column
+    return by_own_name
+
+
+def _ignored_notes(no_images: Columns, foreign_kind: Columns) -> Iterator[str]:
+    """Lines on columns that do not hold what their names say, by one of their values."""
+    for column, value in no_images.items():
+        ignored = _ignored_words(column, value, "images")
+        yield f"{ignored}, or image_model={column} if it holds generator names"
+    for column, value in foreign_kind.items():
+        yield _ignored_words(column, value, "sample kinds")
 
 
 def _ignored_words(column: str, value: str, content: str) -> str:
@@ -433,18 +444,23 @@ def _guessed(
                 guessed[field] = column
                 is_edited = is_edited or (key == "source" and bool(looks))
                 break
-            first_other = values[looks.index(False)]
+            other = _shortened(values[looks.index(False)])
             if any(looks):
-                first_image = values[looks.index(True)]
-                raise VievalError(
-                    f"{table.name}: only some values of column {column[:80]!r} "
-                    "look like images: "
-                    f"{_shortened(first_image)} does, {_shortened(first_other)} does not; "
-                    f"use --columns {key}={column} to read the column, "
-                    f"or --columns {key}= to ignore it"
-                )
-            no_images[column] = _shortened(first_other)
+                image = _shortened(values[looks.index(True)])
+                raise _mixed_images_error(table, column, key, image, other)
+            no_images[column] = other
     return guessed, no_images
+
+
+def _mixed_images_error(
+    table: InputTable, column: str, key: str, image: str, other: str
+) -> VievalError:
+    return VievalError(
+        f"{table.name}: only some values of column {column[:80]!r} look like images: "
+        f"{image} does, {other} does not; "
+        f"use --columns {key}={column} to read the column, "
+        f"or --columns {key}= to ignore it"
+    )
 
 
 def _plain(column: str) -> str:
