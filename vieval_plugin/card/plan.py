@@ -292,9 +292,10 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
         needed = sum(min(needed_of_each, size) for size in available.values())
         raise VievalError(
             f"{entry.benchmark.name}: with {len(entry.judged)} {entry.unit}, "
-            f"{'/'.join(filter(None, poor[0]))} has only {entry.cells.get(poor[0], 0)}, but "
-            "each combination of part and image model requires "
-            f"{needed_of_each}; use --samples {needed} or more"
+            f"{'/'.join(filter(None, poor[0]))} has only "
+            f"{entry.cells.get(poor[0], 0)}, "
+            f"but each combination of part and image model requires {needed_of_each}; "
+            f"use --samples {needed} or more"
         )
 
 
@@ -400,6 +401,7 @@ def require_budget(calls: Sequence[PlannedCalls], budget: int | None) -> None:
     needed = sum(row.calls for row in calls)
     if budget is not None and needed > budget:
         raise VievalError(
-            f"the card requires {needed:,} calls, but --budget is {budget:,}; reduce "
-            "--samples, --repeats or --audit"
+            f"the card requires {needed:,} calls, "
+            f"but --budget is {budget:,}; "
+            "reduce --samples, --repeats or --audit"
         )

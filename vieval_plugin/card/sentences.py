@@ -59,8 +59,9 @@ class Level(StrEnum):
     AS_GOOD = "{subject} is as good as {best}, the best published judge."
     BELOW = "{subject} is worse than {best}, the best published judge."
     UNDECIDED = (
-        "{subject} beats {constant}, but there are too few samples to compare it "
-        "with {best}, the best published judge."
+        "{subject} beats {constant}, "
+        "but there are too few samples to compare it with {best}, the best "
+        "published judge."
     )
 
 
@@ -367,8 +368,10 @@ def audit_text(audit: CardAudit) -> str:
         return f"{finding} on {samples}"
     are = "is" if len(undecided) == 1 else "are"
     return (
-        f"{finding}; {len(undecided)} of {len(audit.effects)} effects {are} undecided "
-        f"on {samples} (increase --audit to decide more)"
+        f"{finding}; "
+        f"{len(undecided)} of {len(audit.effects)} effects {are} undecided "
+        f"on {samples} "
+        "(increase --audit to decide more)"
     )
 
 

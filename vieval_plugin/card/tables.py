@@ -169,7 +169,8 @@ def _cost_table(card: Card) -> Table:
     entry_answers = sum(entry.cost.answers for entry in card.entries)
     total = entry_answers + sum(calls for *_, calls in further)
     title = (
-        f"Failures and cost: {total:,} answers in total (from calls, from the cache, "
+        f"Failures and cost: {total:,} answers in total "
+        "(from calls, from the cache, "
         "or shared between identical questions)"
     )
     return Table("cost", title, header, tuple(rows))

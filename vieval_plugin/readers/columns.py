@@ -187,8 +187,9 @@ def fields_of(
     names = set(table.columns)
     if table.nested and names >= {"status", "scores"}:
         raise VievalError(
-            f"{table.name}: contains verdicts, but samples are required; pass the "
-            "table that was judged"
+            f"{table.name}: contains verdicts, "
+            "but samples are required; "
+            "pass the table that was judged"
         )
     if table.nested and not columns and names & {"images", "texts"}:
         return ColumnMap({})
@@ -265,7 +266,8 @@ def _ignored_notes(no_images: Columns, foreign_kind: Columns) -> Iterator[str]:
 
 def _ignored_words(column: str, value: str, content: str) -> str:
     return (
-        f"ignoring column {column[:80]!r}, which does not hold {content} "
+        f"ignoring column {column[:80]!r}, "
+        f"which does not hold {content} "
         f"(for example, {value}); "
         f"read it with --columns category={column}"
     )
@@ -287,8 +289,9 @@ def _guess_notes(guessed: Columns) -> Iterator[str]:
 def _require_clear_subject(table: InputTable, columns: Columns) -> None:
     if _SUBJECT in table.columns and _SUBJECT not in columns.values():
         raise VievalError(
-            f"{table.name}: cannot tell whether column {_SUBJECT!r} holds images "
-            f"or text; rename it to images.{_SUBJECT} or texts.{_SUBJECT}"
+            f"{table.name}: cannot tell whether column {_SUBJECT!r} holds "
+            "images or text; "
+            f"rename it to images.{_SUBJECT} or texts.{_SUBJECT}"
         )
 
 

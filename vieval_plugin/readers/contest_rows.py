@@ -227,8 +227,9 @@ def _file(row: Row, column: str) -> str:
     parts = [len(part.encode()) for part in PurePosixPath(name).parts]
     if max(parts, default=0) > _LONGEST_NAME or sum(parts) + len(parts) > _LONGEST_PATH:
         raise row.error(
-            f"the file name in {column} is too long ({len(name)} characters; limit "
-            f"{_LONGEST_NAME} bytes a name and {_LONGEST_PATH} in total)"
+            f"the file name in {column} is too long "
+            f"({len(name)} characters; "
+            f"limit {_LONGEST_NAME} bytes a name and {_LONGEST_PATH} in total)"
         )
     return name
 

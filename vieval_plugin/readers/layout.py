@@ -564,8 +564,9 @@ def _conditions_in_tables(
     tables = _tables(layout, folder, prompts)
     if not tables:
         raise VievalError(
-            f"{folder}: no {' or '.join(prompt_layout.table)} in this folder or its "
-            "parents; pass it with --prompts"
+            f"{folder}: no {' or '.join(prompt_layout.table)} in this folder or "
+            "its parents; "
+            "pass it with --prompts"
         )
     texts: dict[_PromptKey, _Conditions] = {}
     for name, file in tables.items():

@@ -83,8 +83,9 @@ def open_table(location: str | Path) -> InputTable:
         raise VievalError(f"{path}: {refused}")
     if image := format_of(head):
         raise VievalError(
-            f"{path}: an image ({image}), but a table is required; pass its "
-            "prompt with --prompt"
+            f"{path}: an image ({image}), "
+            "but a table is required; "
+            "pass its prompt with --prompt"
         )
     text = head.decode(encoding_of(head), errors="ignore")
     if "\0" in text:
@@ -163,6 +164,7 @@ def _folder_table(folder: Path) -> InputTable:
             open_table(path), roots=(folder,), image_model=image_model_of(folder)
         )
     raise VievalError(
-        f"{folder}: contains no images, no {', '.join(METADATA)}, no other "
-        "parquet files, no data set saved by `datasets`, and no lmms-eval run"
+        f"{folder}: contains no images, no {', '.join(METADATA)}, no other parquet "
+        "files, no data set saved by `datasets`, "
+        "and no lmms-eval run"
     )

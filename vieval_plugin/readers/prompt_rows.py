@@ -234,8 +234,9 @@ def _problem(row: Cells) -> str:
         )
     if row.get("image_model") or row.get("draw"):
         return (
-            "prompts must not have an image_model or a draw; folders are image "
-            "models, and UID_1.png is the second image of UID"
+            "prompts must not have an image_model or a draw; "
+            "folders are image models, "
+            "and UID_1.png is the second image of UID"
         )
     uid = row.get("uid", "")
     if isinstance(uid, (str, int)) and not isinstance(uid, bool):

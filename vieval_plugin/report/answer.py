@@ -254,7 +254,8 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
         )
     command = _command(_LABEL, verdicts, images=rating_count * generators)
     return (
-        "These images have no human ratings, and a judge can disagree with people. "
+        "These images have no human ratings, "
+        "and a judge can disagree with people. "
         f"Rate {prompts}: {command}. "
         f"{reach}Guide: {docs_url('guides/labels.md')}"
     )
@@ -550,8 +551,9 @@ def _rating_sentences(corrected: CorrectedRanking, outcome: Outcome) -> list[str
     values = [number.estimate.value for number in corrected.ranking.ranked]
     if values != sorted(values, reverse=True):
         text.append(
-            "The order combines labels and judge, so it can differ from the order of "
-            "the corrected means, which are noisy if labels are few."
+            "The order combines labels and judge, "
+            "so it can differ from the order of the corrected means, "
+            "which are noisy if labels are few."
         )
     if corrected.short_of_ratings and not (pairs and corrected.decides_nothing):
         text.append(f"{few_ratings(corrected)}.")

@@ -406,7 +406,8 @@ def _selected_labels(corrected: CorrectedRanking) -> str:
     return (
         "The judge scores the rated images differently from the others "
         f"(mean difference {enumeration(differences)}). "
-        "Rate images selected by `vieval label`, and pass its plan to --human"
+        "Rate images selected by `vieval label`, "
+        "and pass its plan to --human"
     )
 
 

@@ -154,8 +154,9 @@ def _benchmark(name: str, required: bool) -> Benchmark:
     if not required:
         return replace(OWN_SAMPLES, name=name, note="")
     raise VievalError(
-        f"the benchmark {name!r} of these results is not installed; pass --benchmark "
-        "FOLDER with its benchmark.yaml, set VIEVAL_BENCHMARKS, install its package, "
+        f"the benchmark {name!r} of these results is not installed; "
+        "pass --benchmark FOLDER with its benchmark.yaml, set VIEVAL_BENCHMARKS, "
+        "install its package, "
         "or leave these results out"
     )
 

@@ -315,7 +315,8 @@ def _undecided_reason(comparison: ReferenceComparison, again: str) -> str:
         if unjudged > MOST_UNJUDGED * evidence.items:
             have = "has" if unjudged == 1 else "have"
             return (
-                f"{unjudged} of {evidence.items} {unit} of {generator} {have} no verdict, "
+                f"{unjudged} of {evidence.items} {unit} of {generator} {have} "
+                "no verdict, "
                 "or no score because a call or tool failed. "
                 f"To judge them again, run {again}"
             )

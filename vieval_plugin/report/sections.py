@@ -368,7 +368,8 @@ def sections_of(
         names = enumeration([benchmark.name for benchmark, _ in by_benchmark])
         raise VievalError(
             f"cannot rank generators on {names}: the judged contests must compare "
-            "different image models, and each image must have the name of its model"
+            "different image models, "
+            "and each image must have the name of its model"
         )
     sentences = _agreement_sentences(sections, options)
     records = list(chain.from_iterable(run.all_records for run in runs))
@@ -448,7 +449,8 @@ def missing_judges_reason(section: Section) -> str:
         )
     if section.benchmark.name == OWN:
         return (
-            "Your images have no ratings, so judges cannot be compared. "
+            "Your images have no ratings, "
+            "so judges cannot be compared. "
             "Use `vieval rank` to compare the generators, "
             "or `vieval label` to make a page for rating images."
         )
@@ -663,9 +665,12 @@ def _unmatched_prompts(run: Run, board: Leaderboard) -> str:
     if not equal:
         return ""
     return (
-        "Prompts are matched by uid, but no two generators share one, although they share "
-        f"{plural(equal, 'prompt text')}. Run `vieval score` again with --columns uid=COLUMN (a "
-        "column that identifies the prompt), or rank folders of images with --prompts."
+        "Prompts are matched by uid, "
+        "but no two generators share one, although they share "
+        f"{plural(equal, 'prompt text')}. "
+        "Run `vieval score` again with --columns uid=COLUMN "
+        "(a column that identifies the prompt), "
+        "or rank folders of images with --prompts."
     )
 
 

@@ -421,7 +421,8 @@ def contest_table(ranking: ContestRanking) -> Table:
         why = f"; no ranking: {board.comparison.reason}"
     title = (
         f"{board.benchmark}/{board.part}, contests by {board.judge}{source}: "
-        f"Bradley-Terry with ties (Davidson){tie}; "
+        "Bradley-Terry with ties "
+        f"(Davidson){tie}; "
         f"{votes.answered_pairs} of {votes.pairs_asked} pairs answered{why}"
     )
     header = ("rank", "image model", "log strength [95%]", "expected wins", "pairs")

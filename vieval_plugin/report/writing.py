@@ -354,7 +354,8 @@ def write_report(
     if order and not any(key.table == ORDER for key in cells):
         names = ", ".join(reference_order[:5])
         raise VievalError(
-            f"{order}: the results must have scores for at least two of its image models; "
+            f"{order}: the results must have scores for at least two of its "
+            "image models; "
             f"it lists {names}"
         )
     comparison = compare_with_printed(expected, cells) if expected else None

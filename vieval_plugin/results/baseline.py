@@ -99,9 +99,10 @@ def read_baseline(
         now = {key: contents for key, contents in now.items() if key in then}
     if then != now:
         raise VievalError(
-            f"--against {path}: the prompts differ (digest {_digest(then)}, now "
-            f"{_digest(now)}): {_first_difference(then, now)}; make a new baseline "
-            "from these prompts"
+            f"--against {path}: the prompts differ "
+            f"(digest {_digest(then)}, now {_digest(now)}): "
+            f"{_first_difference(then, now)}; "
+            "make a new baseline from these prompts"
         )
     _require_same_fields(records, earlier, path)
     names = (generator, path.stem, f"{path.stem} (baseline)")

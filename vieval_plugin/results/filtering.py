@@ -142,8 +142,9 @@ def filter_shards(
         os.replace(unfinished, out)
     except OSError as error:
         raise VievalError(
-            f"{out}: cannot be written ({error.strerror or error}); free disk space "
-            "or choose another --out"
+            f"{out}: cannot be written "
+            f"({error.strerror or error}); "
+            "free disk space or choose another --out"
         ) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -268,8 +269,9 @@ def _problem(error: str, columns: Sequence[str]) -> str:
         hint = did_you_mean(missing[1], columns, 0.6) or ";"
         known_names = abbreviated(columns)
         return (
-            f"unknown column {missing[1]!r}{hint} known columns: {known_names}; columns of "
-            "the data set are not supported, and strings require single quotes"
+            f"unknown column {missing[1]!r}{hint} known columns: {known_names}; "
+            "columns of the data set are not supported, "
+            "and strings require single quotes"
         )
     first_line = error.splitlines()[0]
     reason = first_line.partition(" Error: ")[2][:200]

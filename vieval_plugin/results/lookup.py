@@ -161,8 +161,9 @@ def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
     for result in results:
         if not (is_shards(result) or exists(result)):
             raise VievalError(
-                f"{result}: no such file or folder; pass a run's --output_path, or "
-                "the output of vieval score"
+                f"{result}: no such file or folder; "
+                "pass a run's --output_path, "
+                "or the output of vieval score"
             )
         for path in samples_files(result):
             if is_shards(path):

@@ -114,8 +114,9 @@ def load_results(
             continue
         if path.name.endswith(PARTIAL):
             notes.append(
-                f"{path} is from an incomplete run ({plural(len(rows), 'verdict')} so "
-                "far), and the final numbers may differ"
+                f"{path} is from an incomplete run "
+                f"({plural(len(rows), 'verdict')} so far), "
+                "and the final numbers may differ"
             )
         elif note := missing_note(path, list(chain(*rows))):
             notes.append(note)
@@ -127,9 +128,10 @@ def load_results(
             where = f"{row.file}:{row.row}" if row else f"line {number}"
             if key in records_by_source:
                 raise VievalError(
-                    f"{path}: {where}: the verdict on {first.id} by "
-                    f"{source.name} {source.judge} is also in {origin[key]}; pass "
-                    "only one of the two, or distinguish the runs with --label"
+                    f"{path}: {where}: the verdict on {first.id} by {source.name} "
+                    f"{source.judge} is also in {origin[key]}; "
+                    "pass only one of the two, "
+                    "or distinguish the runs with --label"
                 )
             records_by_source[key] = judged
             origin[key] = f"{where} of {path}"

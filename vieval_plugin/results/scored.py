@@ -92,8 +92,9 @@ class BenchmarkScores:
         unit = "mean score"
         if totals.threshold is not None:
             unit = (
-                f"share of correct images (score at least {totals.threshold:g}), and "
-                "of prompts with all or any images correct"
+                "share of correct images "
+                f"(score at least {totals.threshold:g}), "
+                "and of prompts with all or any images correct"
             )
         shares = [(f"{share} right", f"prompts ({share})") for share in _shares(totals)]
         header = ("judge", "generator", "category", "mean", "images", "scored")

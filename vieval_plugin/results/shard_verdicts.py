@@ -190,7 +190,8 @@ def record_of_row(row: JsonObject, opened: VerdictFolder) -> Record:
     except MALFORMED as error:
         raise VievalError(
             f"{opened.folder.name}: the verdict on {row.get('file')}:{row.get('row')} "
-            f"cannot be read ({line_of(error)})"
+            "cannot be read "
+            f"({line_of(error)})"
         ) from None
     return plain(record)
 

@@ -110,8 +110,9 @@ def _line(
     reasons = "; ".join(f"{reason}: {n}" for reason, n in counts.most_common())
     return (
         f"{NAME}/{name}: {len(failures)} of {total} "
-        f"missing{f' ({reasons})' if len(counts) > 1 else ''} (first: "
-        f"{redacted(failures[0].url)}, {failures[0].reason}); run the command again to retry"
+        f"missing{f' ({reasons})' if len(counts) > 1 else ''} "
+        f"(first: {redacted(failures[0].url)}, {failures[0].reason}); "
+        "run the command again to retry"
     )
 
 
