@@ -125,23 +125,23 @@ def standing_of_judge(judge: PlacedJudge) -> Standing:
     best = judge.best_published
     constants = [n.estimate.value for n in board.references if n.role == "baseline"]
     by_type = judge.values_by_statistic(label)
-    pair = judge.pair_with(best.system) if best else None
+    above_by_type = [
+        value not in judge.useless
+        for value, estimate in by_type.items()
+        if estimate.defined
+    ]
+    difference = None
+    if best:
+        pair = judge.pair_with(best.system)
+        difference = pair.result.difference if pair else Estimate(math.nan)
     return Standing(
         judge.number.estimate,
         judge.unread_share,
         label in board.same_answers,
         max(constants, default=0.0),
         label not in board.not_above_constant,
-        tuple(
-            value not in judge.useless
-            for value, estimate in by_type.items()
-            if estimate.defined
-        ),
-        difference=pair.result.difference
-        if pair
-        else Estimate(math.nan)
-        if best
-        else None,
+        tuple(above_by_type),
+        difference=difference,
     )
 
 
@@ -159,6 +159,10 @@ def title(judge: PlacedJudge, subject: str) -> str:
     share = "all"
     if above_count != types:
         share = f"{number_word(above_count)} of"
+    where = ""
+    if types > 1 and above_count:
+        breakdown = breakdown_words(judge.breakdown)
+        where = f", on {share} {number_word(types)} {breakdown}s"
     names = {
         "subject": subject,
         "benchmark": judge.title,
@@ -166,9 +170,7 @@ def title(judge: PlacedJudge, subject: str) -> str:
         "unread": _unread_words(judge, standing.unread),
         "constant": constant_words(judge),
         "best": best.system if best else "",
-        "where": f", on {share} {number_word(types)} {breakdown_words(judge.breakdown)}s"
-        if types > 1 and above_count
-        else "",
+        "where": where,
     }
     return level(standing).format(**names)
 
@@ -182,17 +184,14 @@ def constant_words(judge: PlacedJudge) -> str:
 
 def _unread_words(judge: PlacedJudge, share: float) -> str:
     """Share of replies without a score, with the most common reason."""
-    most_common = judge.unread.most_common(1)
-    most_common_status = "".join(status for status, _ in most_common)
-    reasons = {
+    reasons: dict[str, str] = {
         Status.REFUSAL: "of its replies are refusals",
         Status.API_ERROR: "of its calls failed",
     }
-    what = reasons.get(
-        Status(most_common_status) if most_common_status else Status.OK,
-        "of its replies cannot be read",
-    )
-    return f"{share:.0%} {what}"
+    reason = "of its replies cannot be read"
+    for status, _ in judge.unread.most_common(1):
+        reason = reasons.get(status, reason)
+    return f"{share:.0%} {reason}"
 
 
 def answers(judges: Sequence[PlacedJudge]) -> list[str]:
@@ -240,7 +239,7 @@ def _place(judge: PlacedJudge, subject: str) -> str:
         rivals = [n.system for n in ranked]
         relations = f": {'; '.join(_relations(judge, rivals))}"
     value = sentence_number(number.estimate)
-    value_text = f"with {statistic_words(board.measured)} {value}"
+    evidence = f"with {statistic_words(board.measured)} {value}{relations}"
     where = ""
     if subject == judge.run.label:
         where = f" on {judge.title}"
@@ -249,13 +248,12 @@ def _place(judge: PlacedJudge, subject: str) -> str:
         if number.unranked:
             why = f" ({reason_words(number.unranked)})"
         return (
-            f"{subject} has no rank among the published judges{where}{why}, "
-            f"{value_text}{relations}."
+            f"{subject} has no rank among the published judges{where}{why}, {evidence}."
         )
     rank = rank_text(number.ranks).replace("-", " to ")
     return (
         f"{subject} has rank {rank} of {len(board.ranked)} ranked judges{where}, "
-        f"{value_text}{relations}."
+        f"{evidence}."
     )
 
 
@@ -356,12 +354,14 @@ def audit_text(audit: CardAudit) -> str:
     """Result of an audit, in words without a full stop."""
     flagged = fooled_by(audit)
     undecided = [row for row in audit.effects if row.finding == UNDECIDED]
+    is_unclear = len(undecided) == len(audit.effects)
+    for row in undecided:
+        if row.estimate.low > 0 or row.estimate.high < 0:
+            is_unclear = True
     finding = "no tested change measurably fools it"
     if flagged:
         finding = f"it is fooled by {enumeration(flagged)}"
-    elif len(undecided) == len(audit.effects) or any(
-        row.estimate.low > 0 or row.estimate.high < 0 for row in undecided
-    ):
+    elif is_unclear:
         finding = "it is unclear what fools it"
     samples = plural(audit.samples, "sample")
     if not undecided:

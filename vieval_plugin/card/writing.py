@@ -153,7 +153,8 @@ def _chart(judge: PlacedJudge) -> Markup:
     if not parts:
         return chart
     notes = [f"By {units}"]
-    notes += ["Ticks: published judges on the same samples"] if judge.published else []
+    if judge.published:
+        notes.append("Ticks: published judges on the same samples")
     if judge.useless:
         notes.append(f"Hollow: not shown to beat {constant_words(judge)}")
     return chart + Markup('<p class="how">{}.</p>').format(". ".join(notes)) + parts
