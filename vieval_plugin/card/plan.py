@@ -244,7 +244,8 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
         else:
             without_images |= {part: missing} if missing else {}
     states = [(unprepared, "is not prepared")] if unprepared else []
-    if missing := list(chain.from_iterable(without_images.values())):
+    missing = list(chain.from_iterable(without_images.values()))
+    if missing:
         states.append((list(without_images), _missing_images_sentence(missing)))
     lines = []
     for parts, state in states:

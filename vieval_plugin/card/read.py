@@ -50,7 +50,8 @@ def read_card(path: Path) -> Card:
         ) from None
     if not isinstance(document, dict) or "card" not in document:
         raise VievalError(f"{file}: not a model card; create one with `vieval card`")
-    if (version := document["card"]) != VERSION:
+    version = document["card"]
+    if version != VERSION:
         mismatch = (
             f"the card has version {version}, but this VIEval reads version {VERSION}"
         )
@@ -68,7 +69,8 @@ def read_card(path: Path) -> Card:
         (entry.benchmark, entry.judge, entry.setting, tuple(entry.files))
         for entry in card.entries
     )
-    if repeated := next((key for key, times in keys.items() if times > 1), None):
+    repeated = next((key for key, times in keys.items() if times > 1), None)
+    if repeated:
         raise VievalError(
             f"{file}: lists {repeated[1]} on {repeated[0]} twice; restore the card, "
             "or run `vieval card` again"

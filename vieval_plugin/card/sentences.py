@@ -297,7 +297,8 @@ def _use(judge: PlacedJudge, subject: str) -> str:
     constant = constant_words(judge)
     areas = _areas(useful, numbers)
     texts = [f"{subject} beats {constant} on {areas}."]
-    if useless := [value for value in numbers if value in judge.useless]:
+    useless = [value for value in numbers if value in judge.useless]
+    if useless:
         texts.append(f"No test shows this on {_areas(useless, numbers)}.")
     unknown = [task_type(value) for value in by_value if value not in numbers]
     texts += [f"Scores on {enumeration(unknown)} are too few."] if unknown else []

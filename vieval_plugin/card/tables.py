@@ -49,7 +49,8 @@ def tables_of(judge: PlacedJudge) -> list[Table]:
     for value, estimate in by_value.items():
         sides: dict[str, list[str]] = {"better": [], "worse": [], "": []}
         for rival, pairs in judge.by_part.items():
-            if pair := pairs.get(value):
+            pair = pairs.get(value)
+            if pair:
                 described_rival = f"{rival} ({short_number(pair.result.difference)})"
                 sides[outcome(pair)].append(described_rival)
         mark = ""

@@ -350,7 +350,8 @@ def _missing_output_error(table: InputTable) -> VievalError:
     column = " of images"
     hint = ";"
     for name in reversed(table.columns):
-        if nearest := did_you_mean(name, names, 0.7):
+        nearest = did_you_mean(name, names, 0.7)
+        if nearest:
             column = f" {name!r}"
             hint = nearest
     unreadable = ""
@@ -649,7 +650,8 @@ def _located(
         roots = roots or (table.folder,)
     if not isinstance(value, str):
         return value
-    if (data := encoded_image(value)) is not None:
+    data = encoded_image(value)
+    if data is not None:
         return Image(data)
     if not roots or is_address(value):
         return value

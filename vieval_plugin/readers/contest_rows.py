@@ -135,7 +135,8 @@ class _Reading:
             conditions.group,
             _tags(row),
         )
-        if problem := fault(contest):
+        problem = fault(contest)
+        if problem:
             raise row.error(problem)
         return contest
 
@@ -174,7 +175,8 @@ class _Reading:
         count = self.common.frames
         video = _file(row, "video")
         frames = frames_folder(self.folder, video, count)
-        if (earlier := self.videos.setdefault(frames, video)) != video:
+        earlier = self.videos.setdefault(frames, video)
+        if earlier != video:
             raise VievalError(
                 f"{row.where}: the frames of {video} and {earlier} use the same "
                 "folder; rename one video"

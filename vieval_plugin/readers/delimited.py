@@ -72,7 +72,8 @@ def _dialect_of(path: Path) -> _Dialect:
         encoding = encoding_of(stream.read(4))
     with path.open(encoding=encoding, newline="") as file:
         lines = [file.readline(_LONGEST_LINE) for _ in range(_FIRST)]
-        if declaration := _FIRST_LINE.fullmatch(lines[0].strip()):
+        declaration = _FIRST_LINE.fullmatch(lines[0].strip())
+        if declaration:
             delimiter = declaration[1]
         else:
             delimiter = _delimiter(list(filter(str.strip, lines)))

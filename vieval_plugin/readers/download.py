@@ -296,7 +296,8 @@ async def _way(run: _Run, url: str) -> dict[str, Any]:
     if proxy is None:
         return {}
     if run.proxy_hosts is not None:
-        if (address := address_of(proxy.url)) is not None:
+        address = address_of(proxy.url)
+        if address is not None:
             run.proxy_hosts.add(address.host)
         loop = asyncio.get_running_loop()
         with suppress(OSError):  # names that only the proxy knows

@@ -130,7 +130,8 @@ def readings(file: Path) -> Iterator[tuple[str, int]]:
     """
     yield file.name, 0
     yield file.stem, 0
-    if numbered := re.fullmatch(r"(.+)_s?(\d{1,6})", file.stem):
+    numbered = re.fullmatch(r"(.+)_s?(\d{1,6})", file.stem)
+    if numbered:
         yield numbered[1], int(numbered[2])
 
 

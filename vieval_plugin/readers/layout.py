@@ -389,7 +389,8 @@ def _notes(reading: _Reading, left_out: Sequence[Path]) -> Iterator[str]:
         images = plural(len(left_out), "image")
         name = left_out[0].name
         yield f"{folder}: ignored {images} outside the layout (first: {name})"
-    if strange := [key for key in reading.images if key[1:] not in reading.conditions]:
+    strange = [key for key in reading.images if key[1:] not in reading.conditions]
+    if strange:
         uids = plural(len(strange), "uid")
         path = "/".join(strange[0][1:])
         yield f"{folder}: ignored images of {uids} without a prompt (first: {path})"
@@ -543,7 +544,8 @@ def _all_conditions(
     texts = {}
     pattern = _regex(layout, prompt_layout.beside)
     for file in sorted(folder.rglob(Path(prompt_layout.beside).name)):
-        if match := pattern.fullmatch(file.relative_to(folder).as_posix()):
+        match = pattern.fullmatch(file.relative_to(folder).as_posix())
+        if match:
             for row in read_lines(file, "")[:1]:
                 cells = row.cells
                 prompt = row.text(_name_of(prompt_layout.prompt, cells))

@@ -150,7 +150,8 @@ def _chosen(models: ImageModels, prompts: Prompts) -> _Matching:
     fitting = [matching for matching in matchings if matching.fits]
     text_matchings = [matching for matching in fitting if not matching.key.is_id]
     uid = next((matching for matching in ids if matching.key.is_uid), None)
-    if fitting_ids := [matching for matching in fitting if matching.key.is_id]:
+    fitting_ids = [matching for matching in fitting if matching.key.is_id]
+    if fitting_ids:
         candidates = fitting_ids
     elif text_matchings and not order:
         candidates = text_matchings

@@ -227,7 +227,8 @@ def read_table(
         path,
         f"its first line must contain the column names {abbreviated(columns)}; {advice}",
     )
-    if missing := [column for column in columns if column not in table.columns]:
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
         raise VievalError(
             f"{path}: column {missing[0]!r} is missing (found: "
             f"{abbreviated(table.columns) or 'none'}); {advice}"

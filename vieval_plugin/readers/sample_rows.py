@@ -136,7 +136,8 @@ def samples_of_row(
     Raises:
         BadLine: it says something else than a row may.
     """
-    if unknown := sorted(map(str, set(row) - set(_KEYS))):
+    unknown = sorted(map(str, set(row) - set(_KEYS)))
+    if unknown:
         raise BadLine(
             f"unknown key {unknown[0][:80]!r}; known keys: {', '.join(_KEYS)}"
         )

@@ -309,7 +309,8 @@ def _read_through(
     """
     by_offset = {member.offset: member for member in members}
     for _, entry, open_entry in _tar_entries(path):
-        if member := by_offset.get(entry.offset_data):
+        member = by_offset.get(entry.offset_data)
+        if member:
             file = open_entry() if entry.size <= MAX_BYTES else None
             yield member, file.read() if file else b""
         if members and entry.offset_data >= members[-1].offset:

@@ -262,7 +262,8 @@ def _first_difference(then: _Prompts, now: _Prompts) -> str:
     for key in then:
         if key in now and (difference := text_difference(then[key], now[key])):
             return f"{key[2]!r} has {difference}"
-    if missing := [key for key in then if key not in now]:
+    missing = [key for key in then if key not in now]
+    if missing:
         return (
             f"missing {len(missing)} of its {len(then)} prompts "
             f"(first: {missing[0][2]!r})"

@@ -265,7 +265,8 @@ def _problem(error: str, columns: Sequence[str]) -> str:
     """Turn DuckDB's message about a condition into a sentence; `columns` are the known
     columns.
     """
-    if missing := _NO_COLUMN.search(error):
+    missing = _NO_COLUMN.search(error)
+    if missing:
         hint = did_you_mean(missing[1], columns, 0.6) or ";"
         known_names = abbreviated(columns)
         return (

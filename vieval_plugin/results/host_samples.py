@@ -42,7 +42,8 @@ def samples_files(result: Path) -> list[Path]:
         return [result]
     if not exists(result):
         raise VievalError(f"{result}: no such file or folder")
-    if card_verdicts := _verdicts_of_card(result):
+    card_verdicts = _verdicts_of_card(result)
+    if card_verdicts:
         return card_verdicts
     by_folder_and_task: dict[tuple[Path, str], list[Path]] = {}
     for path in sorted({real(path) for path in result.rglob(SAMPLES)}):

@@ -129,7 +129,8 @@ def require_as_judged(record: Record, judged: Judged) -> None:
     """Raise VievalError if the texts or images of a record's sample or contest differ
     from those that were judged.
     """
-    if image := next(filter(is_changed, images_of(judged)), None):
+    image = next(filter(is_changed, images_of(judged)), None)
+    if image:
         raise VievalError(
             f"{record.id}: {name_of(image)} has changed since it was judged; restore "
             "it, or run the judge again"
@@ -293,7 +294,8 @@ def rerun(
 def require_consistent(records: Iterable[Record]) -> None:
     """Raise VievalError for the first verdict that contradicts itself."""
     for record in records:
-        if reason := contradiction(record):
+        reason = contradiction(record)
+        if reason:
             raise VievalError(
                 f"{record.id}: {reason}; restore the file, or run the judge again"
             )

@@ -161,7 +161,8 @@ def record_of_line(
     row = read_json(line)
     if "\\u" in line:
         _require_whole_characters(row)
-    if (written := row.get("vieval")) != SCHEMA:
+    written = row.get("vieval")
+    if written != SCHEMA:
         raise VievalError(f"unsupported schema version {written}; {UPGRADE}")
     if row["run"] not in runs:
         raise VievalError(

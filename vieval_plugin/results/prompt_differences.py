@@ -24,7 +24,8 @@ def prompt_difference(first: Sample, second: Sample) -> str:
 
     Texts are compared, and also the prompts' images if the SHA-256 of both is known.
     """
-    if difference := text_difference(first.texts, second.texts):
+    difference = text_difference(first.texts, second.texts)
+    if difference:
         return difference
     ours, theirs = (
         {role: i.sha256 for role, i in s.images.items() if len(i.sha256) == _DIGITS}
@@ -136,9 +137,10 @@ def _differences(run: Run) -> dict[SampleId, str]:
     for record in run.all_records:
         if isinstance(record.sample, Sample) and record.sample.texts:
             uid = _uid_of(record.id)
-            if difference := prompt_difference(
+            difference = prompt_difference(
                 first.setdefault(uid, record.sample), record.sample
-            ):
+            )
+            if difference:
                 differences.setdefault(uid, difference)
     return differences
 

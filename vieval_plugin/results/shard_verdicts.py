@@ -81,7 +81,8 @@ def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
         _plan_of(folder),
         folder.entries(),
     )
-    if (note := opened.note) and not partial:
+    note = opened.note
+    if note and not partial:
         raise VievalError(
             f"{note}; run the same command again to resume, or pass --partial to "
             "read it as it is"
@@ -231,7 +232,8 @@ def _trace(verdict: JsonObject, is_kept: bool) -> tuple[Step, ...]:
         )
         for row in verdict["sub_scores"]
     ]
-    if reason := verdict["reason"]:
+    reason = verdict["reason"]
+    if reason:
         steps.append(
             Step(
                 ("verdict",),

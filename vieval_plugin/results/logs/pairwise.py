@@ -135,7 +135,8 @@ def _numbered(rows: list[Any], path: Path) -> Iterator[tuple[str, Any]]:
                 f"{path}: row {number}: idx must be an integer or a string; correct "
                 "the file"
             )
-        if (uid := str(index)) in uids:
+        uid = str(index)
+        if uid in uids:
             raise VievalError(
                 f"{path}: row {number}: duplicate idx {excerpt(uid)}; correct the file"
             )

@@ -79,7 +79,8 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
 
 def _download(file: PublishedFile, address: str, root: Path) -> Download:
     def check(body: bytes) -> None:
-        if difference := file.difference(body):
+        difference = file.difference(body)
+        if difference:
             raise ValueError(difference)
 
     # a file is taken for what was published by its content: one of another commit is fetched anew
