@@ -63,7 +63,8 @@ class KeyColumn:
     @cached_property
     def is_unique(self) -> bool:
         """True where all rows have different values."""
-        return all(self.uids) and len(set(self.uids)) == len(self.uids)
+        has_repeated = len(set(self.uids)) < len(self.uids)
+        return all(self.uids) and not has_repeated
 
     @property
     def is_uid(self) -> bool:

@@ -408,22 +408,15 @@ def _read(path: Path, number: int, line: str) -> Night:
 
 
 def _images_digest(records: Sequence[Record], generator: str) -> str:
-    files: Mapping[tuple[str, str, int], tuple[str, ...]] = files_by_generator(
-        records
-    ).get(generator, {})
+    files = files_by_generator(records).get(generator)
     if files and all(map(all, files.values())):
-        return _short_digest(sorted((*key, *digests) for key, digests in files.items()))
-    return _short_digest(
-        sorted(
-            (
-                r.id.part,
-                r.id.uid,
-                r.id.draw,
-                sorted(r.verdict.scores.items()),
-            )
-            for r in records
-        )
-    )
+        rows = sorted((*key, *digests) for key, digests in files.items())
+        return _short_digest(rows)
+    verdicts = []
+    for record in records:
+        scores = sorted(record.verdict.scores.items())
+        verdicts.append((record.id.part, record.id.uid, record.id.draw, scores))
+    return _short_digest(sorted(verdicts))
 
 
 def _short_digest(content: object) -> str:

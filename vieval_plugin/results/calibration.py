@@ -116,6 +116,9 @@ def calibrate(
     kept_labels = labels.where(is_kept)
     on_prompts = on_prompts[:, is_kept]
     on_generators = on_generators[:, is_kept]
+    generator_errors = None
+    if not np.isnan(on_generators).any():
+        generator_errors = _errors(kept_labels, on_generators)
     source = run.all_records[0].provenance
     calibration = Calibration(
         source.judge,
@@ -126,27 +129,35 @@ def calibrate(
         knots,
         len(kept_labels.kinds),
         _errors(kept_labels, on_prompts),
-        None if np.isnan(on_generators).any() else _errors(kept_labels, on_generators),
+        generator_errors,
         accepted,
         tuple(refused),
-    )
-    scored = [
-        image for image in images if aspect in image.scores and image.kind in knots
-    ]
-    added = [calibration.added(image.scores, image.kind) for image in scored]
-    groups = [image.group for image in scored]
-    raw, calibrated = (
-        tied_share([scores[name] for scores in added], groups)
-        for name in (aspect, calibration.name)
     )
     return CalibrationResult(
         calibration,
         better,
-        (raw, calibrated),
+        _tied_shares(images, calibration),
         len(labels.kinds),
         Counter(kind for kind in labels.kinds if kind not in labels.large_kinds),
         selection,
     )
+
+
+def _tied_shares(
+    images: Sequence[Observation], calibration: Calibration
+) -> tuple[float, float]:
+    """Return the shares of pairs that raw and calibrated scores tie."""
+    aspect = calibration.aspect
+    scored = [
+        image
+        for image in images
+        if aspect in image.scores and image.kind in calibration.knots
+    ]
+    added = [calibration.added(image.scores, image.kind) for image in scored]
+    groups = [image.group for image in scored]
+    raw = [scores[aspect] for scores in added]
+    calibrated = [scores[calibration.name] for scores in added]
+    return tied_share(raw, groups), tied_share(calibrated, groups)
 
 
 def _images(run: Run) -> Iterator[Observation]:

@@ -145,10 +145,14 @@ def records_of_rows(rows: Sequence[JsonObject]) -> list[Record]:
 
 
 def _holds_numbers(values: Iterable[Any]) -> bool:
-    present = [value for value in values if value is not None]
-    return bool(present) and all(
-        isinstance(value, Real) and not isinstance(value, bool) for value in present
-    )
+    has_numbers = False
+    for value in values:
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, Real):
+            return False
+        has_numbers = True
+    return has_numbers
 
 
 def _record(

@@ -146,9 +146,9 @@ class Recording:
             are_contests = any(isinstance(s, Contest) for s in samples.values())
             what = "contests" if are_contests else "samples"
             benchmark = part.partition("/")[0]
-            is_sibling_part_covered = part not in self.covered and self.covers(
-                benchmark
-            )
+            is_sibling_part_covered = False
+            if part not in self.covered:
+                is_sibling_part_covered = self.covers(benchmark)
             if missing_count == len(recordings) and not is_sibling_part_covered:
                 raise self._mismatch_error(part, list(samples), what)
             if missing_count or partly:
@@ -163,11 +163,12 @@ class Recording:
     ) -> VievalError:
         """The error for a part of which no requested id was recorded."""
         ids = [key for key in self.verdicts if _part_of(key) == part]
+        first_recorded = next(iter(ids), "none")
         return VievalError(
-            f"{self.source}: {self.judge} has no recorded verdicts on the "
-            f"{len(requested)} {what} of {part}: 0 of {len(ids)} recorded "
-            f"ids match (first requested: {requested[0]}; first "
-            f"recorded: {next(iter(ids), 'none')})"
+            f"{self.source}: {self.judge} has no recorded verdicts "
+            f"on the {len(requested)} {what} of {part}: "
+            f"0 of {len(ids)} recorded ids match "
+            f"(first requested: {requested[0]}; first recorded: {first_recorded})"
         )
 
 

@@ -88,16 +88,10 @@ def load_results(
     unreadable = list[str]()
     notes = list[str]()
     totals = []
-    results_and_labels = zip(
-        results,
-        labels or [""] * len(results),
-        strict=True,
-    )
-    files = {
-        file: label
-        for result, label in results_and_labels
-        for file in samples_files(result)
-    }
+    files: dict[Path, str] = {}
+    path_labels = labels or [""] * len(results)
+    for result, label in zip(results, path_labels, strict=True):
+        files |= dict.fromkeys(samples_files(result), label)
     for path, label in files.items():
         try:
             if not is_shards(path):
@@ -112,14 +106,7 @@ def load_results(
         except VievalError as error:
             unreadable.append(str(error))
             continue
-        if path.name.endswith(PARTIAL):
-            notes.append(
-                f"{path} is from an incomplete run "
-                f"({plural(len(rows), 'verdict')} so far), "
-                "and the final numbers may differ"
-            )
-        elif note := missing_note(path, list(chain(*rows))):
-            notes.append(note)
+        notes += filter(None, [_file_note(path, rows)])
         for number, judged in enumerate(rows, start=1):
             first = judged[0]
             source = source_of(first.provenance, label)
@@ -127,12 +114,7 @@ def load_results(
             row = first.row
             where = f"{row.file}:{row.row}" if row else f"line {number}"
             if key in records_by_source:
-                raise VievalError(
-                    f"{path}: {where}: the verdict on {first.id} by {source.name} "
-                    f"{source.judge} is also in {origin[key]}; "
-                    "pass only one of the two, "
-                    "or distinguish the runs with --label"
-                )
+                raise _repeated_verdict_error(f"{path}: {where}", *key, origin[key])
             records_by_source[key] = judged
             origin[key] = f"{where} of {path}"
     if unreadable and not records_by_source:
@@ -143,6 +125,28 @@ def load_results(
         tuple(notes),
         tuple(totals),
         tuple(results),
+    )
+
+
+def _file_note(path: Path, rows: Sequence[tuple[Record, ...]]) -> str:
+    """Return the line on verdicts that a file does not have, if any."""
+    if not path.name.endswith(PARTIAL):
+        return missing_note(path, list(chain(*rows)))
+    return (
+        f"{path} is from an incomplete run "
+        f"({plural(len(rows), 'verdict')} so far), "
+        "and the final numbers may differ"
+    )
+
+
+def _repeated_verdict_error(
+    where: str, sample: SampleId, source: Source, other: str
+) -> VievalError:
+    return VievalError(
+        f"{where}: the verdict on {sample} by {source.name} {source.judge} "
+        f"is also in {other}; "
+        "pass only one of the two, "
+        "or distinguish the runs with --label"
     )
 
 
