@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, filterfalse, islice
+from itertools import filterfalse, islice
 from typing import Any
 
 from vieval_plugin.images import format_of
@@ -126,7 +126,8 @@ def parse_columns(options: Sequence[str]) -> dict[str, str]:
         VievalError: a text is no such list, or no sample has what it names.
     """
     columns: dict[str, str] = {}
-    for pair in chain.from_iterable(map(_NEXT_KEY.split, options)):
+    pairs = [pair for text in options for pair in _NEXT_KEY.split(text)]
+    for pair in pairs:
         key, equals, column = (piece.strip() for piece in pair.partition("="))
         if not equals:
             raise VievalError(

@@ -314,7 +314,7 @@ def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
     if board.value:
         common += f", {board.value}"
     title = f"{board.title}: differences on {common}; {comparison.family}"
-    return Table(name, title, tuple(header), tuple(map(tuple, rows)))
+    return Table(name, title, tuple(header), tuple(tuple(row) for row in rows))
 
 
 def _difference_text(pair: SystemPair) -> str:
