@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -124,6 +124,25 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
     return load_results([file for file in files if file not in run_files]).runs
 
 
+def _require_same_samples(
+    paths: Sequence[Path],
+    cards: Sequence[Card],
+    entries: Sequence[Mapping[tuple[str, str], CardEntry]],
+) -> None:
+    """Raise VievalError if a card has other samples than the first, of what both have."""
+    for path, card, further in zip(paths[1:], cards[1:], entries[1:], strict=True):
+        for key, entry in further.items():
+            first = entries[0].get(key, entry)
+            if first.sample_digest != entry.sample_digest:
+                first_samples = f"{first.samples} {first.unit}, seed {cards[0].seed}"
+                samples = f"{entry.samples} {entry.unit}, seed {card.seed}"
+                raise VievalError(
+                    f"{paths[0]} and {path} cover different samples "
+                    f"of {first.benchmark} ({first_samples} and {samples}); "
+                    "make both with the same --samples and --seed"
+                )
+
+
 def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
     """Read the verdicts of cards as results, for the benchmarks and judges that all
     cards share.
@@ -153,16 +172,7 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
         {(entry.benchmark, entry.judge): entry for entry in card.entries}
         for card in cards
     ]
-    for path, card, further in zip(paths[1:], cards[1:], entries[1:], strict=True):
-        for key, entry in further.items():
-            first = entries[0].get(key, entry)
-            if first.sample_digest != entry.sample_digest:
-                raise VievalError(
-                    f"{paths[0]} and {path} cover different samples of "
-                    f"{first.benchmark} ({first.samples} {first.unit}, seed "
-                    f"{cards[0].seed} and {entry.samples} {entry.unit}, seed "
-                    f"{card.seed}); make both with the same --samples and --seed"
-                )
+    _require_same_samples(paths, cards, entries)
     common = set.intersection(*map(set, entries))
     if not common:
         raise VievalError(

@@ -364,14 +364,24 @@ def write_report(
     written = WrittenReport(comparison, printed_lines, report)
     if folder is None:
         return written
-    over = _benchmark_average(report.sections, options)
     seconds = durations(report.runs)
     tables = [
         section_tables(section, seconds, training_records)
         for section in report.sections
     ]
+    over = _benchmark_average(report.sections, options)
     files = _table_files(report, tables, over)
     files[REPORT_MD] = markdown_text(report, options, tables, over, comparison)
+    files["cells.json"] = _cells_text(report)
+    files |= finding_texts(report, options)
+    protocols = _protocols(report, options)
+    files[PAGE] = page(report, options, folder, tables, protocols, over)
+    write_folder(folder, files)
+    return written
+
+
+def _cells_text(report: Report) -> str:
+    """All cells as JSON, those of each benchmark under its name."""
     documents = [
         {
             "benchmark": section.benchmark.name,
@@ -379,12 +389,7 @@ def write_report(
         }
         for section in report.sections
     ]
-    files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
-    files |= finding_texts(report, options)
-    protocols = _protocols(report, options)
-    files[PAGE] = page(report, options, folder, tables, protocols, over)
-    write_folder(folder, files)
-    return written
+    return json.dumps(documents, indent=1, allow_nan=False)
 
 
 def _table_files(

@@ -20,6 +20,7 @@ from vieval_plugin.media.files import unfinished_file
 from vieval_plugin.readers.arrow_tables import batches_of, parquet_file, reading_table
 from vieval_plugin.readers.places import Place, arrow, place_at
 from vieval_plugin.readers.webdataset import ADDED, copy_samples
+from vieval_plugin.records import Provenance
 from vieval_plugin.results.shard_verdicts import (
     VerdictFolder,
     open_shards,
@@ -151,21 +152,25 @@ def filter_shards(
     source = opened.plan.provenance
     lines: list[str] = []
     if calibration:
-        replaced = calibration.replaced(source)
+        lines = _calibration_lines(calibration, source, kinds)
         source = replace(source, calibration=calibration.described)
-        lines = [
-            replaced,
-            *(
-                f"no {calibration.name} for {plural(count, 'row')} of task type "
-                f"{kind}, because ratings of that type do not show that "
-                "calibration helps"
-                for kind, count in kinds.items()
-                if kind in calibration.refused
-            ),
-        ]
     hidden = hidden_images(opened.plan.files, opened.plan.columns.values())
     notes = filter(None, (source.calibration_note, *lines, opened.note, *hidden))
     return FilteredRows(verdicts, passed, files, tuple(notes))
+
+
+def _calibration_lines(
+    calibration: Calibration, source: Provenance, kinds: Mapping[str, int]
+) -> list[str]:
+    """Return lines on the scores that a calibration replaces, and on rows without one."""
+    lines = [calibration.replaced(source)]
+    for kind, count in kinds.items():
+        if kind in calibration.refused:
+            lines.append(
+                f"no {calibration.name} for {plural(count, 'row')} of task type {kind}, "
+                "because ratings of that type do not show that calibration helps"
+            )
+    return lines
 
 
 def _columns(opened: VerdictFolder, where: str) -> list[str]:
@@ -357,10 +362,7 @@ def _write_parquet(
                     rows = rows.append_column(name, added_column)
                 group.append(rows)
                 written += rows.num_rows
-            if (
-                sum(table.nbytes for table in group) > _MOST_BYTES
-                or sum(table.num_rows for table in group) > _MOST_ROWS
-            ):
+            if _is_full(group):
                 writer.write_table(pyarrow.concat_tables(group).cast(schema))
                 group.clear()
         if group:
@@ -370,6 +372,13 @@ def _write_parquet(
             f"{source}: rows with verdicts are missing; list them with `vieval "
             "shards --verify`"
         )
+
+
+def _is_full(tables: Sequence[Any]) -> bool:
+    """Return whether tables are enough for a row group."""
+    if sum(table.nbytes for table in tables) > _MOST_BYTES:
+        return True
+    return sum(table.num_rows for table in tables) > _MOST_ROWS
 
 
 def _batches(source: Place, file: InputFile, numbers: Any) -> Iterator[tuple[int, Any]]:
