@@ -157,8 +157,8 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
     """
     if labels and len(labels) != len(paths):
         raise VievalError(
-            f"got {plural(len(labels), 'label')} for {plural(len(paths), 'card')}; pass "
-            "one --label per card, in the same order"
+            f"got {plural(len(labels), 'label')} for {plural(len(paths), 'card')}; "
+            "pass one --label per card, in the same order"
         )
     cards = [read_card(path) for path in paths]
     labelled_cards = zip(labels or [""] * len(cards), cards, strict=True)
@@ -176,21 +176,16 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
     common = set.intersection(*map(set, entries))
     if not common:
         raise VievalError(
-            f"{paths[0]} and {paths[1]} have no benchmark and judge in common; make "
-            "the cards with the same benchmarks and judges"
+            f"{paths[0]} and {paths[1]} have no benchmark and judge in common; "
+            "make the cards with the same benchmarks and judges"
         )
     judges = Counter(benchmark for benchmark, _ in common)
-    runs = [
-        run
-        for card_source in zip(cards, paths, names, strict=True)
-        for run in runs_of(*card_source)
-    ]
-    return Results(
-        tuple(
-            replace(run, label=f"{run.label} {run.judge}")
-            if judges[run.benchmark] > 1
-            else run
-            for run in runs
-            if (run.benchmark, run.judge) in common
-        )
-    )
+    runs = []
+    for card, path, name in zip(cards, paths, names, strict=True):
+        for run in runs_of(card, path, name):
+            if (run.benchmark, run.judge) not in common:
+                continue
+            if judges[run.benchmark] > 1:
+                run = replace(run, label=f"{run.label} {run.judge}")
+            runs.append(run)
+    return Results(tuple(runs))

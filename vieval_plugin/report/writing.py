@@ -348,14 +348,12 @@ def write_report(
     """
     reference_order = read_order(order) if order else ()
     report = sections_of(results, "all", options, ratings, reference_order)
-    cells: dict[Key, float] = {}
-    for section in report.sections:
-        cells |= section.findings.cells
+    cells = _cells(report)
     if order and not any(key.table == ORDER for key in cells):
         names = ", ".join(reference_order[:5])
         raise VievalError(
-            f"{order}: the results must have scores for at least two of its "
-            "image models; "
+            f"{order}: the results must have scores for at least two "
+            "of its image models; "
             f"it lists {names}"
         )
     comparison = compare_with_printed(expected, cells) if expected else None
@@ -378,6 +376,13 @@ def write_report(
     files[PAGE] = page(report, options, folder, tables, protocols, over)
     write_folder(folder, files)
     return written
+
+
+def _cells(report: Report) -> dict[Key, float]:
+    cells: dict[Key, float] = {}
+    for section in report.sections:
+        cells |= section.findings.cells
+    return cells
 
 
 def _cells_text(report: Report) -> str:

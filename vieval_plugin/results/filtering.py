@@ -341,13 +341,7 @@ def _write_parquet(
     with reading_table(source):
         schema = parquet_file(source).schema_arrow
     added = passing.drop_columns(list(_KEY))
-    for field in added.schema:
-        if field.name in schema.names:
-            raise VievalError(
-                f"{source}: already has a column {field.name!r}; set a prefix for the "
-                "new columns with --prefix"
-            )
-        schema = schema.append(field)
+    schema = _extended_schema(schema, added.schema, source)
     numbers = passing["row"].to_numpy()
     group: list[Any] = []
     written = 0
@@ -372,6 +366,18 @@ def _write_parquet(
             f"{source}: rows with verdicts are missing; list them with `vieval "
             "shards --verify`"
         )
+
+
+def _extended_schema(schema: Any, added: Any, source: Place) -> Any:
+    """Append the fields of new columns to a schema."""
+    for field in added:
+        if field.name in schema.names:
+            raise VievalError(
+                f"{source}: already has a column {field.name!r}; "
+                "set a prefix for the new columns with --prefix"
+            )
+        schema = schema.append(field)
+    return schema
 
 
 def _is_full(tables: Sequence[Any]) -> bool:
