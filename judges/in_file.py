@@ -250,7 +250,8 @@ def _check_sub_scores(spec: JudgeSpec, pack: Pack, has_overall: bool) -> None:
     manifest = pack.manifest
     sub_scores: list[str] = []
     for key, question in pack.questions.items():
-        if problem := _names_problem(pack, question.scores):
+        problem = _names_problem(pack, question.scores)
+        if problem:
             _refuse(pack, f"questions.{key}.scores", problem)
         sub_scores += question.scores
     for name, measured in manifest.measure.items():
@@ -371,7 +372,8 @@ def _measured(pack: Pack, aspect: str) -> Judge:
 
     VievalError where it lacks the wording that the network was trained with.
     """
-    if line := missing_wording(pack):
+    line = missing_wording(pack)
+    if line:
         raise VievalError(line)
     manifest = pack.manifest
     metric = AutoMetric(

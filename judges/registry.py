@@ -57,7 +57,8 @@ def judges() -> dict[str, JudgeSpec]:
         ENTRY_POINTS,
         JudgeSpec,
     )
-    if folder := os.environ.get(FOLDER_VARIABLE):
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if folder:
         entries = path_of(folder).glob("*")
         files = sorted(entry for entry in entries if packs.is_pack(str(entry)))
         if not files:

@@ -218,10 +218,12 @@ def missing_inputs_reason(spec: JudgeSpec, judged: Judged) -> str:
     'the sample has no source image'
     """
     if isinstance(judged, Contest):
-        if reason := fault(judged):
+        reason = fault(judged)
+        if reason:
             return reason
         for number, candidate in enumerate(judged.candidates, start=1):
-            if reason := _missing_sample_inputs_reason(spec, candidate):
+            reason = _missing_sample_inputs_reason(spec, candidate)
+            if reason:
                 return f"candidate {number}: {reason}"
         return ""
     if spec.rates == "contest":

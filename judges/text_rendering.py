@@ -548,7 +548,8 @@ def _inapplicable_reason(sample: Sample, texts: Sequence[str]) -> str:
 def judge(sample: Sample) -> Program:
     """The program of the judge."""
     texts = wanted_texts(sample)
-    if reason := _inapplicable_reason(sample, texts):
+    reason = _inapplicable_reason(sample, texts)
+    if reason:
         return not_applicable(reason)
     ask = UseTool(
         ocr.NAME,

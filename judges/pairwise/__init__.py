@@ -133,7 +133,8 @@ def build(
     orders = (FORWARD, REVERSE) if options.orders == "both" else (FORWARD,)
 
     def program(contest: Contest) -> Program:
-        if reason := _unfit(contest, options, wording):
+        reason = _unfit(contest, options, wording)
+        if reason:
             return not_applicable(reason, ("contest",))
         if options.mode == "expected":
             return (yield from _preferred(contest, orders, wording))

@@ -305,7 +305,8 @@ def _extraction_of(answer: str) -> Extraction:
         schemas.extraction(False),
         None,
     ):
-        if extraction := read_extraction(answer, form).value:
+        extraction = read_extraction(answer, form).value
+        if extraction:
             return extraction
     return Extraction(())
 

@@ -129,8 +129,9 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
         )
         reasons = "; ".join(unprepared) or "pass --benchmark"
         raise VievalError(
-            f"{judges} cannot judge any prepared benchmark: {reasons}; to make a card "
-            f"without data, pass --benchmark {synthetic}"
+            f"{judges} cannot judge any prepared benchmark: {reasons}; "
+            "to make a card without data, "
+            f"pass --benchmark {synthetic}"
         )
     unprepared += _missing_places(entries, request.published)
     async with Session(judging.options, judging.backbone, judging.progress) as session:

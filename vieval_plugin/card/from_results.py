@@ -137,7 +137,9 @@ def _copied(files: Sequence[Path], folder: Path) -> dict[Path, set[object]]:
     names = Counter(file.name for file in files)
     for number, file in enumerate(files, start=1):
         is_repeated = names[file.name] > 1
-        copy_name = f"{number}_{file.name}" if is_repeated else file.name
+        copy_name = file.name
+        if is_repeated:
+            copy_name = f"{number}_{file.name}"
         copy = folder / VERDICTS / copy_name
         if real(copy) != real(file):
             write_whole(copy, file.read_bytes())

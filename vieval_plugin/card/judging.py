@@ -177,8 +177,9 @@ def _require_same_run(
         usage = sum(usages, Usage())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise VievalError(
-            f"{path}: {run_file(path).name} is missing from the same folder or "
-            "damaged; choose another --out"
+            f"{path}: {run_file(path).name} is missing from the same folder "
+            "or damaged; "
+            "choose another --out"
         ) from None
     if difference:
         raise VievalError(

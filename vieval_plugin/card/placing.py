@@ -11,6 +11,7 @@ from pathlib import Path
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import (
+    ComparedStatistic,
     SystemPair,
     above_constant_p,
     compare_pair,
@@ -127,8 +128,11 @@ class PlacedJudge:
         """Pair of this judge, as the first, with a published judge; None if they share
         no samples.
         """
-        pair = self.board.comparison.pair_of(self.run.label, rival)
-        return pair and (pair if pair.first == self.run.label else pair.turned)
+        label = self.run.label
+        pair = self.board.comparison.pair_of(label, rival)
+        if pair is None or pair.first == label:
+            return pair
+        return pair.turned
 
     def board_of(self, pairs: Iterable[SystemPair]) -> Leaderboard:
         """Leaderboard with only these pairs, as one family."""
@@ -227,49 +231,66 @@ def place_among(
         or (number.aspect, number.statistic, number.judge) == same_statistic
     )
     breakdown = next(iter(board.breakdowns.values()), {})
+    compared = {}
     compared_in_part = statistic.statistic_in_part
-    compared = (
-        {
-            part: compared_in_part(part, options)
-            for part in run.records
-            if part in breakdown
-        }
-        if compared_in_part
-        else {}
-    )
-    alone = (
-        above_constant_p(restrict_systems(part_statistic, [label]), name, options)
-        for part_statistic in compared.values()
-    )
-    adjusted = holm([p.get(label, math.nan) for p in alone])
-    useless = tuple(
-        part
-        for part, p in zip(compared, adjusted, strict=True)
-        if not p <= SIGNIFICANCE_LEVEL
-    )
+    if compared_in_part:
+        for part in run.records:
+            if part in breakdown:
+                compared[part] = compared_in_part(part, options)
     by_part = {}
-    for rival in (rival_run.label for rival_run in others if len(compared) > 1):
-        tests = {
-            part: compare_pair(part_statistic, label, rival, name, options)
-            for part, part_statistic in compared.items()
-        }
-        pairs = {part: pair for part, pair in tests.items() if pair}
-        unadjusted = [pair.result.p for pair in pairs.values()]
-        p_values = holm(unadjusted).tolist()
-        by_part[rival] = {
-            part: replace(pair, adjusted=p)
-            for (part, pair), p in zip(pairs.items(), p_values, strict=True)
-        }
-    all_numbers = (*numbers, *board.references)
+    if len(compared) > 1:
+        for rival_run in others:
+            rival = rival_run.label
+            by_part[rival] = _pairs_by_part(compared, label, rival, name, options)
     return PlacedJudge(
         run,
         benchmark,
         board,
-        all_numbers,
+        (*numbers, *board.references),
         by_part,
-        useless,
+        _useless_parts(compared, label, name, options),
         options.policy,
     )
+
+
+def _useless_parts(
+    compared: Mapping[str, ComparedStatistic],
+    label: str,
+    benchmark: str,
+    options: StatisticsOptions,
+) -> tuple[str, ...]:
+    """Parts on which a judge is not shown to be better than a constant answer."""
+    p_values = []
+    for statistic in compared.values():
+        only_judge = restrict_systems(statistic, [label])
+        p = above_constant_p(only_judge, benchmark, options)
+        p_values.append(p.get(label, math.nan))
+    adjusted = holm(p_values)
+    return tuple(
+        part
+        for part, p in zip(compared, adjusted, strict=True)
+        if not p <= SIGNIFICANCE_LEVEL
+    )
+
+
+def _pairs_by_part(
+    compared: Mapping[str, ComparedStatistic],
+    label: str,
+    rival: str,
+    benchmark: str,
+    options: StatisticsOptions,
+) -> dict[str, SystemPair]:
+    """Pairs of a judge with a rival by part, adjusted over the parts."""
+    pairs = {}
+    for part, statistic in compared.items():
+        pair = compare_pair(statistic, label, rival, benchmark, options)
+        if pair:
+            pairs[part] = pair
+    p_values = holm([pair.result.p for pair in pairs.values()]).tolist()
+    return {
+        part: replace(pair, adjusted=p)
+        for (part, pair), p in zip(pairs.items(), p_values, strict=True)
+    }
 
 
 def _published_runs(run: Run, root: Path) -> list[Run]:

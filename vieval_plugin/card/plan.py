@@ -101,7 +101,9 @@ class PlannedEntry:
     @property
     def unit(self) -> str:
         """Name of its samples."""
-        return "contests" if isinstance(self.judged[0], Contest) else "samples"
+        if isinstance(self.judged[0], Contest):
+            return "contests"
+        return "samples"
 
     @property
     def cells(self) -> Mapping[tuple[str, str], int]:
@@ -242,7 +244,8 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
         else:
             without_images |= {part: missing} if missing else {}
     states = [(unprepared, "is not prepared")] if unprepared else []
-    if missing := list(chain.from_iterable(without_images.values())):
+    missing = list(chain.from_iterable(without_images.values()))
+    if missing:
         states.append((list(without_images), _missing_images_sentence(missing)))
     lines = []
     for parts, state in states:
@@ -290,9 +293,10 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
         needed = sum(min(needed_of_each, size) for size in available.values())
         raise VievalError(
             f"{entry.benchmark.name}: with {len(entry.judged)} {entry.unit}, "
-            f"{'/'.join(filter(None, poor[0]))} has only {entry.cells.get(poor[0], 0)}, but "
-            "each combination of part and image model requires "
-            f"{needed_of_each}; use --samples {needed} or more"
+            f"{'/'.join(filter(None, poor[0]))} has only "
+            f"{entry.cells.get(poor[0], 0)}, "
+            f"but each combination of part and image model requires {needed_of_each}; "
+            f"use --samples {needed} or more"
         )
 
 
@@ -398,6 +402,7 @@ def require_budget(calls: Sequence[PlannedCalls], budget: int | None) -> None:
     needed = sum(row.calls for row in calls)
     if budget is not None and needed > budget:
         raise VievalError(
-            f"the card requires {needed:,} calls, but --budget is {budget:,}; reduce "
-            "--samples, --repeats or --audit"
+            f"the card requires {needed:,} calls, "
+            f"but --budget is {budget:,}; "
+            "reduce --samples, --repeats or --audit"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -29,7 +29,9 @@ _LARGEST = 1 << 24
 
 def is_card(path: Path) -> bool:
     """Tell by its name whether a path is a card, or a folder with one."""
-    return path.suffix == ".json" if isfile(path) else isfile(path / CARD_JSON)
+    if isfile(path):
+        return path.suffix == ".json"
+    return isfile(path / CARD_JSON)
 
 
 def read_card(path: Path) -> Card:
@@ -48,7 +50,8 @@ def read_card(path: Path) -> Card:
         ) from None
     if not isinstance(document, dict) or "card" not in document:
         raise VievalError(f"{file}: not a model card; create one with `vieval card`")
-    if (version := document["card"]) != VERSION:
+    version = document["card"]
+    if version != VERSION:
         mismatch = (
             f"the card has version {version}, but this VIEval reads version {VERSION}"
         )
@@ -66,7 +69,8 @@ def read_card(path: Path) -> Card:
         (entry.benchmark, entry.judge, entry.setting, tuple(entry.files))
         for entry in card.entries
     )
-    if repeated := next((key for key, times in keys.items() if times > 1), None):
+    repeated = next((key for key, times in keys.items() if times > 1), None)
+    if repeated:
         raise VievalError(
             f"{file}: lists {repeated[1]} on {repeated[0]} twice; restore the card, "
             "or run `vieval card` again"
@@ -120,6 +124,25 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
     return load_results([file for file in files if file not in run_files]).runs
 
 
+def _require_same_samples(
+    paths: Sequence[Path],
+    cards: Sequence[Card],
+    entries: Sequence[Mapping[tuple[str, str], CardEntry]],
+) -> None:
+    """Raise VievalError if a card has other samples than the first, of what both have."""
+    for path, card, further in zip(paths[1:], cards[1:], entries[1:], strict=True):
+        for key, entry in further.items():
+            first = entries[0].get(key, entry)
+            if first.sample_digest != entry.sample_digest:
+                first_samples = f"{first.samples} {first.unit}, seed {cards[0].seed}"
+                samples = f"{entry.samples} {entry.unit}, seed {card.seed}"
+                raise VievalError(
+                    f"{paths[0]} and {path} cover different samples "
+                    f"of {first.benchmark} ({first_samples} and {samples}); "
+                    "make both with the same --samples and --seed"
+                )
+
+
 def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
     """Read the verdicts of cards as results, for the benchmarks and judges that all
     cards share.
@@ -134,8 +157,8 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
     """
     if labels and len(labels) != len(paths):
         raise VievalError(
-            f"got {plural(len(labels), 'label')} for {plural(len(paths), 'card')}; pass "
-            "one --label per card, in the same order"
+            f"got {plural(len(labels), 'label')} for {plural(len(paths), 'card')}; "
+            "pass one --label per card, in the same order"
         )
     cards = [read_card(path) for path in paths]
     labelled_cards = zip(labels or [""] * len(cards), cards, strict=True)
@@ -149,34 +172,20 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
         {(entry.benchmark, entry.judge): entry for entry in card.entries}
         for card in cards
     ]
-    for path, card, further in zip(paths[1:], cards[1:], entries[1:], strict=True):
-        for key, entry in further.items():
-            first = entries[0].get(key, entry)
-            if first.sample_digest != entry.sample_digest:
-                raise VievalError(
-                    f"{paths[0]} and {path} cover different samples of "
-                    f"{first.benchmark} ({first.samples} {first.unit}, seed "
-                    f"{cards[0].seed} and {entry.samples} {entry.unit}, seed "
-                    f"{card.seed}); make both with the same --samples and --seed"
-                )
+    _require_same_samples(paths, cards, entries)
     common = set.intersection(*map(set, entries))
     if not common:
         raise VievalError(
-            f"{paths[0]} and {paths[1]} have no benchmark and judge in common; make "
-            "the cards with the same benchmarks and judges"
+            f"{paths[0]} and {paths[1]} have no benchmark and judge in common; "
+            "make the cards with the same benchmarks and judges"
         )
     judges = Counter(benchmark for benchmark, _ in common)
-    runs = [
-        run
-        for card_source in zip(cards, paths, names, strict=True)
-        for run in runs_of(*card_source)
-    ]
-    return Results(
-        tuple(
-            replace(run, label=f"{run.label} {run.judge}")
-            if judges[run.benchmark] > 1
-            else run
-            for run in runs
-            if (run.benchmark, run.judge) in common
-        )
-    )
+    runs = []
+    for card, path, name in zip(cards, paths, names, strict=True):
+        for run in runs_of(card, path, name):
+            if (run.benchmark, run.judge) not in common:
+                continue
+            if judges[run.benchmark] > 1:
+                run = replace(run, label=f"{run.label} {run.judge}")
+            runs.append(run)
+    return Results(tuple(runs))

@@ -59,8 +59,9 @@ class Level(StrEnum):
     AS_GOOD = "{subject} is as good as {best}, the best published judge."
     BELOW = "{subject} is worse than {best}, the best published judge."
     UNDECIDED = (
-        "{subject} beats {constant}, but there are too few samples to compare it "
-        "with {best}, the best published judge."
+        "{subject} beats {constant}, "
+        "but there are too few samples to compare it with {best}, the best "
+        "published judge."
     )
 
 
@@ -112,7 +113,9 @@ def level(standing: Standing) -> Level:
         return Level.BETTER
     if difference.high < 0:
         return Level.BELOW
-    return Level.AS_GOOD if difference.low > -EQUAL_JUDGES else Level.UNDECIDED
+    if difference.low > -EQUAL_JUDGES:
+        return Level.AS_GOOD
+    return Level.UNDECIDED
 
 
 def standing_of_judge(judge: PlacedJudge) -> Standing:
@@ -122,23 +125,23 @@ def standing_of_judge(judge: PlacedJudge) -> Standing:
     best = judge.best_published
     constants = [n.estimate.value for n in board.references if n.role == "baseline"]
     by_type = judge.values_by_statistic(label)
-    pair = judge.pair_with(best.system) if best else None
+    above_by_type = [
+        value not in judge.useless
+        for value, estimate in by_type.items()
+        if estimate.defined
+    ]
+    difference = None
+    if best:
+        pair = judge.pair_with(best.system)
+        difference = pair.result.difference if pair else Estimate(math.nan)
     return Standing(
         judge.number.estimate,
         judge.unread_share,
         label in board.same_answers,
         max(constants, default=0.0),
         label not in board.not_above_constant,
-        tuple(
-            value not in judge.useless
-            for value, estimate in by_type.items()
-            if estimate.defined
-        ),
-        difference=pair.result.difference
-        if pair
-        else Estimate(math.nan)
-        if best
-        else None,
+        tuple(above_by_type),
+        difference=difference,
     )
 
 
@@ -153,7 +156,13 @@ def title(judge: PlacedJudge, subject: str) -> str:
     best = judge.best_published
     above_count = sum(standing.above_by_type)
     types = len(standing.above_by_type)
-    share = "all" if above_count == types else f"{number_word(above_count)} of"
+    share = "all"
+    if above_count != types:
+        share = f"{number_word(above_count)} of"
+    where = ""
+    if types > 1 and above_count:
+        breakdown = breakdown_words(judge.breakdown)
+        where = f", on {share} {number_word(types)} {breakdown}s"
     names = {
         "subject": subject,
         "benchmark": judge.title,
@@ -161,35 +170,28 @@ def title(judge: PlacedJudge, subject: str) -> str:
         "unread": _unread_words(judge, standing.unread),
         "constant": constant_words(judge),
         "best": best.system if best else "",
-        "where": f", on {share} {number_word(types)} {breakdown_words(judge.breakdown)}s"
-        if types > 1 and above_count
-        else "",
+        "where": where,
     }
     return level(standing).format(**names)
 
 
 def constant_words(judge: PlacedJudge) -> str:
     """Constant answer that a judge has to beat."""
-    return (
-        "one score for every image"
-        if judge.board.comparison.compared.unit == "samples"
-        else "one answer for every pair"
-    )
+    if judge.board.comparison.compared.unit == "samples":
+        return "one score for every image"
+    return "one answer for every pair"
 
 
 def _unread_words(judge: PlacedJudge, share: float) -> str:
     """Share of replies without a score, with the most common reason."""
-    most_common = judge.unread.most_common(1)
-    most_common_status = "".join(status for status, _ in most_common)
-    reasons = {
+    reasons: dict[str, str] = {
         Status.REFUSAL: "of its replies are refusals",
         Status.API_ERROR: "of its calls failed",
     }
-    what = reasons.get(
-        Status(most_common_status) if most_common_status else Status.OK,
-        "of its replies cannot be read",
-    )
-    return f"{share:.0%} {what}"
+    reason = "of its replies cannot be read"
+    for status, _ in judge.unread.most_common(1):
+        reason = reasons.get(status, reason)
+    return f"{share:.0%} {reason}"
 
 
 def answers(judges: Sequence[PlacedJudge]) -> list[str]:
@@ -211,7 +213,9 @@ def outcome(pair: SystemPair) -> str:
     """`better` or `worse` for the first of a pair; empty if no test shows either."""
     if not pair.significant or not pair.result.difference.value:
         return ""
-    return "better" if pair.result.difference.value > 0 else "worse"
+    if pair.result.difference.value > 0:
+        return "better"
+    return "worse"
 
 
 def _place(judge: PlacedJudge, subject: str) -> str:
@@ -222,7 +226,9 @@ def _place(judge: PlacedJudge, subject: str) -> str:
     board = judge.board
     if not number.estimate.defined or not judge.published:
         evidence = answer(judge.alone).evidence
-        return evidence if subject == judge.run.label else f"{subject}: {evidence}"
+        if subject == judge.run.label:
+            return evidence
+        return f"{subject}: {evidence}"
     ranked = [
         published_judge
         for published_judge in judge.published
@@ -233,18 +239,21 @@ def _place(judge: PlacedJudge, subject: str) -> str:
         rivals = [n.system for n in ranked]
         relations = f": {'; '.join(_relations(judge, rivals))}"
     value = sentence_number(number.estimate)
-    value_text = f"with {statistic_words(board.measured)} {value}"
-    where = f" on {judge.title}" if subject == judge.run.label else ""
+    evidence = f"with {statistic_words(board.measured)} {value}{relations}"
+    where = ""
+    if subject == judge.run.label:
+        where = f" on {judge.title}"
     if number.ranks is None:
-        why = f" ({reason_words(number.unranked)})" if number.unranked else ""
+        why = ""
+        if number.unranked:
+            why = f" ({reason_words(number.unranked)})"
         return (
-            f"{subject} has no rank among the published judges{where}{why}, "
-            f"{value_text}{relations}."
+            f"{subject} has no rank among the published judges{where}{why}, {evidence}."
         )
     rank = rank_text(number.ranks).replace("-", " to ")
     return (
         f"{subject} has rank {rank} of {len(board.ranked)} ranked judges{where}, "
-        f"{value_text}{relations}."
+        f"{evidence}."
     )
 
 
@@ -288,7 +297,8 @@ def _use(judge: PlacedJudge, subject: str) -> str:
     constant = constant_words(judge)
     areas = _areas(useful, numbers)
     texts = [f"{subject} beats {constant} on {areas}."]
-    if useless := [value for value in numbers if value in judge.useless]:
+    useless = [value for value in numbers if value in judge.useless]
+    if useless:
         texts.append(f"No test shows this on {_areas(useless, numbers)}.")
     unknown = [task_type(value) for value in by_value if value not in numbers]
     texts += [f"Scores on {enumeration(unknown)} are too few."] if unknown else []
@@ -345,20 +355,24 @@ def audit_text(audit: CardAudit) -> str:
     """Result of an audit, in words without a full stop."""
     flagged = fooled_by(audit)
     undecided = [row for row in audit.effects if row.finding == UNDECIDED]
+    is_unclear = len(undecided) == len(audit.effects)
+    for row in undecided:
+        if row.estimate.low > 0 or row.estimate.high < 0:
+            is_unclear = True
     finding = "no tested change measurably fools it"
     if flagged:
         finding = f"it is fooled by {enumeration(flagged)}"
-    elif len(undecided) == len(audit.effects) or any(
-        row.estimate.low > 0 or row.estimate.high < 0 for row in undecided
-    ):
+    elif is_unclear:
         finding = "it is unclear what fools it"
     samples = plural(audit.samples, "sample")
     if not undecided:
         return f"{finding} on {samples}"
     are = "is" if len(undecided) == 1 else "are"
     return (
-        f"{finding}; {len(undecided)} of {len(audit.effects)} effects {are} undecided "
-        f"on {samples} (increase --audit to decide more)"
+        f"{finding}; "
+        f"{len(undecided)} of {len(audit.effects)} effects {are} undecided "
+        f"on {samples} "
+        "(increase --audit to decide more)"
     )
 
 

@@ -49,14 +49,13 @@ def tables_of(judge: PlacedJudge) -> list[Table]:
     for value, estimate in by_value.items():
         sides: dict[str, list[str]] = {"better": [], "worse": [], "": []}
         for rival, pairs in judge.by_part.items():
-            if pair := pairs.get(value):
+            pair = pairs.get(value)
+            if pair:
                 described_rival = f"{rival} ({short_number(pair.result.difference)})"
                 sides[outcome(pair)].append(described_rival)
-        mark = (
-            "not shown to be better than a constant answer"
-            if value in judge.useless
-            else ""
-        )
+        mark = ""
+        if value in judge.useless:
+            mark = "not shown to be better than a constant answer"
         coverage = str(estimate.coverage) if estimate.defined else estimate.reason
         rows.append(
             (
@@ -171,7 +170,8 @@ def _cost_table(card: Card) -> Table:
     entry_answers = sum(entry.cost.answers for entry in card.entries)
     total = entry_answers + sum(calls for *_, calls in further)
     title = (
-        f"Failures and cost: {total:,} answers in total (from calls, from the cache, "
+        f"Failures and cost: {total:,} answers in total "
+        "(from calls, from the cache, "
         "or shared between identical questions)"
     )
     return Table("cost", title, header, tuple(rows))

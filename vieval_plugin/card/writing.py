@@ -39,13 +39,15 @@ from vieval_plugin.text.html_page import policy, style_sheet, template
 from vieval_plugin.text.versions import VERSION
 
 PROTOCOL = (
-    "All judges are measured on the same samples, which the seed spreads evenly over "
-    "task types and image models. Intervals are 95% bootstrap intervals over "
-    "instructions. Judges are compared in pairs by permutation tests on the samples "
-    "that both scored. p is Holm-adjusted over the pairs of the card's model, and "
-    "separately over the pairs of the other judges. A rank such as 2-4 means that no "
-    "significant difference separates these places. A card does not apply to other "
-    "kinds of samples."
+    "All judges are measured on the same samples, "
+    "which the seed spreads evenly over task types and image models. "
+    "Intervals are 95% bootstrap intervals over instructions. "
+    "Judges are compared in pairs by permutation tests on the samples that "
+    "both scored. "
+    "p is Holm-adjusted over the pairs of the card's model, "
+    "and separately over the pairs of the other judges. "
+    "A rank such as 2-4 means that no significant difference separates these places. "
+    "A card does not apply to other kinds of samples."
 )
 #: Samples on which the judge erred most that the page shows.
 _WORST = 6
@@ -151,7 +153,8 @@ def _chart(judge: PlacedJudge) -> Markup:
     if not parts:
         return chart
     notes = [f"By {units}"]
-    notes += ["Ticks: published judges on the same samples"] if judge.published else []
+    if judge.published:
+        notes.append("Ticks: published judges on the same samples")
     if judge.useless:
         notes.append(f"Hollow: not shown to beat {constant_words(judge)}")
     return chart + Markup('<p class="how">{}.</p>').format(". ".join(notes)) + parts

@@ -34,9 +34,8 @@ def run(options: CalibrateOptions) -> int:
     from vieval_plugin.benchmarks.loading.ratings import read_ratings
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.meta_evaluation.ratings import drop_constant_annotators
-    from vieval_plugin.report.inputs import rated_runs
     from vieval_plugin.results.calibration import calibrate, calibration_lines
-    from vieval_plugin.results.runs import load_results
+    from vieval_plugin.results.runs import load_results, rated_runs
     from vieval_plugin.run.calibration import write_calibration
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say

@@ -5,8 +5,10 @@ as an arena's.
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,8 +27,10 @@ from vieval_plugin.stats.ranking import (
     resampled_means,
     resampled_rankings,
 )
+from vieval_plugin.text.errors import VievalError
 
 ORDER = "order"
+_MOST_BYTES = 1 << 20
 _STATISTICS: Mapping[str, Callable[[ArrayLike, ArrayLike], float]] = {
     "footrule": footrule,
     "rho": correlation,
@@ -162,3 +166,32 @@ def _table(
         if model in row:
             table[row[model], column[group, uid]] = score
     return table, [group for group, _ in items]
+
+
+def read_order(path: Path) -> tuple[str, ...]:
+    """Image models, the best first, from a file with one a line; empty lines do not count.
+
+    Raises:
+        VievalError: the file cannot be read, names one twice, or fewer than two.
+    """
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST_BYTES + 1).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise VievalError(f"cannot read {path}: {error}") from None
+    if len(text) > _MOST_BYTES:
+        raise VievalError(
+            f"{path}: too large for a list of image models (limit {_MOST_BYTES} bytes)"
+        )
+    names = tuple(filter(None, map(str.strip, text.splitlines())))
+    counts = Counter(names)
+    repeated = [name for name, times in counts.items() if times > 1]
+    if repeated:
+        raise VievalError(
+            f"{path}: lists {repeated[0]!r} twice; list each image model once"
+        )
+    if len(names) < 2:
+        raise VievalError(
+            f"{path}: must list at least two image models, one per line, best first"
+        )
+    return names

@@ -21,10 +21,12 @@ def absence(judged: Judged) -> Verdict | None:
     """Verdict for a missing image: `no_image` for an output, else `tool_error`; None
     without any.
     """
-    absences = list(_absent_images(judged))
-    if conditions := [reason for _, role, reason in absences if not _is_output(role)]:
-        return unjudged(Status.TOOL_ERROR, conditions[0])
-    return _no_image_verdict(judged, {number: reason for number, _, reason in absences})
+    reasons = {}
+    for number, role, reason in _absent_images(judged):
+        if not _is_output(role):
+            return unjudged(Status.TOOL_ERROR, reason)
+        reasons[number] = reason
+    return _no_image_verdict(judged, reasons)
 
 
 def _absent_images(judged: Judged) -> Iterator[tuple[int, str, str]]:
@@ -53,7 +55,8 @@ def mark_unreadable_output(judged: Judged, verdict: Verdict) -> Verdict:
 
 
 def _is_output(role: str) -> bool:
-    return role.partition("_")[0] in (output.partition("_")[0] for output in OUTPUTS)
+    kind = role.partition("_")[0]
+    return any(output.partition("_")[0] == kind for output in OUTPUTS)
 
 
 def _unreadable(image: Image) -> str:
@@ -61,7 +64,9 @@ def _unreadable(image: Image) -> str:
         decode(image)
     except VievalError as error:
         # a format whose reader is not installed here is no failure of the generator
-        return "" if isinstance(error.__context__, ImportError) else str(error)
+        if isinstance(error.__context__, ImportError):
+            return ""
+        return str(error)
     return ""
 
 

@@ -95,7 +95,9 @@ def parquet_table(
             wanted,
         )
     # a path in a table of object storage is none of this machine's
-    return replace(table, roots=(path.parent,)) if file.scheme else table
+    if file.scheme:
+        return replace(table, roots=(path.parent,))
+    return table
 
 
 def arrow_table(paths: Sequence[Path]) -> InputTable:
@@ -130,7 +132,8 @@ def saved_table(folder: Path) -> InputTable:
             )
         folder = folder / splits[0]
     paths = [folder / name for name in _names_in(folder / STATE, "_data_files")]
-    if outside := [path for path in paths if not is_below(path, folder)]:
+    outside = [path for path in paths if not is_below(path, folder)]
+    if outside:
         outside_path = str(outside[0])[:200]
         raise VievalError(
             f"{folder / STATE}: data files must be inside its folder, got {outside_path!r}"

@@ -126,7 +126,8 @@ def parse_columns(options: Sequence[str]) -> dict[str, str]:
         VievalError: a text is no such list, or no sample has what it names.
     """
     columns: dict[str, str] = {}
-    for pair in (pair for text in options for pair in _NEXT_KEY.split(text)):
+    pairs = [pair for text in options for pair in _NEXT_KEY.split(text)]
+    for pair in pairs:
         key, equals, column = (piece.strip() for piece in pair.partition("="))
         if not equals:
             raise VievalError(
@@ -142,9 +143,9 @@ def columns_by_field(columns: Columns, where: str) -> dict[str, str]:
     for key in columns:
         if not _field(key):
             hint = did_you_mean(key, KEYS, 0.6) or ";"
-            known_names = ", ".join(KEYS)
             raise VievalError(
-                f"{where}: unknown field {key[:80]!r}{hint} known fields: {known_names}"
+                f"{where}: unknown field {key[:80]!r}{hint} "
+                f"known fields: {', '.join(KEYS)}"
             )
     return {_field(key): column for key, column in columns.items()}
 
@@ -158,9 +159,9 @@ def require_columns(table: InputTable, columns: Iterable[str]) -> None:
             raise VievalError(f"{table.name}: {_column_type(table, column)}")
         if column not in table.columns:
             hint = did_you_mean(column, table.columns) or ";"
-            known_names = _column_words(table.columns)
             raise VievalError(
-                f"{table.name}: no column {column[:80]!r}{hint} {known_names}"
+                f"{table.name}: no column {column[:80]!r}{hint} "
+                f"{_column_words(table.columns)}"
             )
 
 
@@ -184,22 +185,18 @@ def fields_of(
         VievalError: a column of the user's is not there, no column holds images where there should
             be some, or one that may hold conditions looks like images in some rows alone.
     """
-    if table.nested and {"status", "scores"} <= set(table.columns):
+    names = set(table.columns)
+    if table.nested and names >= {"status", "scores"}:
         raise VievalError(
-            f"{table.name}: contains verdicts, but samples are required; pass the "
-            "table that was judged"
+            f"{table.name}: contains verdicts, "
+            "but samples are required; "
+            "pass the table that was judged"
         )
-    if table.nested and not columns and {"images", "texts"} & set(table.columns):
+    if table.nested and not columns and names & {"images", "texts"}:
         return ColumnMap({})
     require_columns(table, columns.values())
     _require_clear_subject(table, columns)
-    renamed = {column for field, column in columns.items() if field != "uid"}
-    by_own_name = {}
-    for column in table.columns:
-        field = _field(column)
-        is_open = field and column not in (*_CONDITIONS, *renamed)
-        if is_open and _may_be(table, field, column):
-            by_own_name[field] = column
+    by_own_name = _columns_by_own_name(table, columns)
     foreign_kind = _foreign_kind(table, by_own_name.get("kind", ""))
     if foreign_kind:
         del by_own_name["kind"]
@@ -209,11 +206,8 @@ def fields_of(
     guessed, no_images = _guessed(table, {**fields, **columns}, outputs)
     fields |= guessed
     _require_texts(table, fields)
-    if (
-        outputs
-        and table.columns
-        and not any(field.startswith("images") for field in fields)
-    ):
+    has_images = any(field.startswith("images") for field in fields)
+    if outputs and table.columns and not has_images:
         raise _missing_output_error(table)
     unused = [
         column
@@ -225,12 +219,6 @@ def fields_of(
         no_text = _missing_text_line(table, fields, unused)
     if no_text and not outputs and table.columns:
         raise VievalError(no_text)
-    notes = [*table.notes, *_guess_notes(guessed)]
-    for column, value in no_images.items():
-        ignored = _ignored_words(column, value, "images")
-        notes.append(f"{ignored}, or image_model={column} if it holds generator names")
-    for column, value in foreign_kind.items():
-        notes.append(_ignored_words(column, value, "sample kinds"))
     # columns that could be a text as well, which the user says nothing of
     rivals = {
         column: text
@@ -239,10 +227,13 @@ def fields_of(
         for column in unused
         if _plain(column) in (text, *_COMMON[text])
     }
+    notes = [*table.notes, *_guess_notes(guessed)]
+    notes += _ignored_notes(no_images, foreign_kind)
     for column, text in rivals.items():
         notes.append(
-            f"reading column {fields[_field(text)]!r} as {text}; to read {column!r} "
-            f"instead, use --columns {text}={column}"
+            f"reading column {fields[_field(text)]!r} as {text}; "
+            f"to read {column!r} instead, "
+            f"use --columns {text}={column}"
         )
     noted = {*no_images, *rivals, *foreign_kind}
     return ColumnMap(
@@ -253,10 +244,33 @@ def fields_of(
     )
 
 
+def _columns_by_own_name(table: InputTable, columns: Columns) -> dict[str, str]:
+    """Columns that are called like a field, and that the user has not given to another."""
+    renamed = {column for field, column in columns.items() if field != "uid"}
+    by_own_name = {}
+    for column in table.columns:
+        field = _field(column)
+        is_open = field and column not in (*_CONDITIONS, *renamed)
+        if is_open and _may_be(table, field, column):
+            by_own_name[field] = column
+    return by_own_name
+
+
+def _ignored_notes(no_images: Columns, foreign_kind: Columns) -> Iterator[str]:
+    """Lines on columns that do not hold what their names say, by one of their values."""
+    for column, value in no_images.items():
+        ignored = _ignored_words(column, value, "images")
+        yield f"{ignored}, or image_model={column} if it holds generator names"
+    for column, value in foreign_kind.items():
+        yield _ignored_words(column, value, "sample kinds")
+
+
 def _ignored_words(column: str, value: str, content: str) -> str:
     return (
-        f"ignoring column {column[:80]!r}, which does not hold {content} (for example, "
-        f"{value}); read it with --columns category={column}"
+        f"ignoring column {column[:80]!r}, "
+        f"which does not hold {content} "
+        f"(for example, {value}); "
+        f"read it with --columns category={column}"
     )
 
 
@@ -276,8 +290,9 @@ def _guess_notes(guessed: Columns) -> Iterator[str]:
 def _require_clear_subject(table: InputTable, columns: Columns) -> None:
     if _SUBJECT in table.columns and _SUBJECT not in columns.values():
         raise VievalError(
-            f"{table.name}: cannot tell whether column {_SUBJECT!r} holds images "
-            f"or text; rename it to images.{_SUBJECT} or texts.{_SUBJECT}"
+            f"{table.name}: cannot tell whether column {_SUBJECT!r} holds "
+            "images or text; "
+            f"rename it to images.{_SUBJECT} or texts.{_SUBJECT}"
         )
 
 
@@ -287,9 +302,9 @@ def _require_texts(table: InputTable, fields: Columns) -> None:
         if part == "texts" and column in table.not_texts:
             key = name if name in _TEXTS else field
             raise VievalError(
-                f"{table.name}: column {column[:80]!r} must hold text, got "
-                f"{table.not_texts[column][:80]}; use --columns {key}=COLUMN to choose "
-                "another"
+                f"{table.name}: column {column[:80]!r} must hold text, "
+                f"got {table.not_texts[column][:80]}; "
+                f"use --columns {key}=COLUMN to choose another"
             )
 
 
@@ -297,7 +312,9 @@ def _foreign_kind(table: InputTable, column: str) -> dict[str, str]:
     """A column that is called like the kind of samples and holds none in any row, with one of its
     values.
     """
-    values = _first_values(table, column) if column else []
+    if not column:
+        return {}
+    values = _first_values(table, column)
     if not values or any(map(_is_kind, _values(table, column))):
         return {}
     return {column: _shortened(values[0])}
@@ -309,9 +326,9 @@ def _is_kind(value: Any) -> bool:
 
 def leftover_notes(table_name: str, columns: Sequence[str]) -> tuple[str, ...]:
     """The line on columns that are left out, if any."""
-    return (
-        (f"{table_name}: ignored columns: {abbreviated(columns)}",) if columns else ()
-    )
+    if columns:
+        return (f"{table_name}: ignored columns: {abbreviated(columns)}",)
+    return ()
 
 
 def _may_be(
@@ -324,9 +341,9 @@ def _may_be(
     """
     if field not in ("images", "texts"):
         return True
-    return table.nested and all(
-        isinstance(value, dict) for value in _first_values(table, column)
-    )
+    if not table.nested:
+        return False
+    return all(isinstance(value, dict) for value in _first_values(table, column))
 
 
 def _missing_output_error(table: InputTable) -> VievalError:
@@ -334,7 +351,8 @@ def _missing_output_error(table: InputTable) -> VievalError:
     column = " of images"
     hint = ";"
     for name in reversed(table.columns):
-        if nearest := did_you_mean(name, names, 0.7):
+        nearest = did_you_mean(name, names, 0.7)
+        if nearest:
             column = f" {name!r}"
             hint = nearest
     unreadable = ""
@@ -369,11 +387,9 @@ def _missing_text_line(
 
 
 def _column_words(columns: Sequence[str]) -> str:
-    return (
-        f"known columns: {abbreviated(columns)}"
-        if columns
-        else "the table has no columns"
-    )
+    if columns:
+        return f"known columns: {abbreviated(columns)}"
+    return "the table has no columns"
 
 
 def _field(column: str) -> str:
@@ -429,31 +445,35 @@ def _guessed(
                 continue
             values = _first_values(table, column) if key in _CONDITIONS else []
             looks = [_looks_like_image(value, has_instructions) for value in values]
-            if any(looks) and not all(looks):
-                image, other = (values[looks.index(look)] for look in (True, False))
-                raise VievalError(
-                    f"{table.name}: only some values of column {column[:80]!r} look "
-                    f"like images: {_shortened(image)} does, {_shortened(other)} does "
-                    f"not; use --columns {key}={column} to read the column, or "
-                    f"--columns {key}= to ignore it"
-                )
             if all(looks):
                 guessed[field] = column
                 is_edited = is_edited or (key == "source" and bool(looks))
                 break
-            no_images[column] = _shortened(values[0])
+            other = _shortened(values[looks.index(False)])
+            if any(looks):
+                image = _shortened(values[looks.index(True)])
+                raise _mixed_images_error(table, column, key, image, other)
+            no_images[column] = other
     return guessed, no_images
+
+
+def _mixed_images_error(
+    table: InputTable, column: str, key: str, image: str, other: str
+) -> VievalError:
+    return VievalError(
+        f"{table.name}: only some values of column {column[:80]!r} look like images: "
+        f"{image} does, {other} does not; "
+        f"use --columns {key}={column} to read the column, "
+        f"or --columns {key}= to ignore it"
+    )
 
 
 def _plain(column: str) -> str:
     """A column's name as `_COMMON` has it: `Edited-Image` and `edited_image_file_name` are
     `edited_image`.
     """
-    return re.sub(
-        "[ -]",
-        "_",
-        column.strip().lower(),
-    ).removesuffix("_file_name")
+    name = re.sub("[ -]", "_", column.strip().lower())
+    return name.removesuffix("_file_name")
 
 
 def _values(table: InputTable, column: str) -> Iterator[Any]:
@@ -524,7 +544,8 @@ def rows_of(
             row.setdefault("image_model", table.image_model)
         if file_uids or prefix:
             stem = _output_stem(row.get("images")) if file_uids else ""
-            owner = str(row.get("image_model", "")), str(row.get("draw", 0))
+            image_model = str(row.get("image_model", ""))
+            owner = (image_model, str(row.get("draw", 0)))
             number_uid = f"{prefix}{number - 1}" if prefix else str(number)
             row_name = f"{table.unit} {number}"
             free_uid = _free_uid(stem, number_uid, row_name, owner, counts)
@@ -560,7 +581,8 @@ def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> Cells:
         elif not isinstance(value, str):
             row[field] = value
         elif field == "tags":
-            row[field] = list(filter(None, map(str.strip, value.split(";"))))
+            tags = map(str.strip, value.split(";"))
+            row[field] = list(filter(None, tags))
         elif field == "draw":
             plain = value.isascii() and value.strip().isdecimal() and len(value) < 10
             row[field] = int(value) if plain else value
@@ -577,7 +599,9 @@ def _output_stem(images: Any) -> str:
     name = output.name if isinstance(output, StoredImage) else output
     if not isinstance(name, str) or len(name) > _LONGEST_PATH:
         return ""
-    return "" if name.startswith("data:") else stem_of(name)
+    if name.startswith("data:"):
+        return ""
+    return stem_of(name)
 
 
 def _free_uid(
@@ -589,7 +613,9 @@ def _free_uid(
 ) -> str:
     """A uid that no row before has under the same image model and draw, `owner`."""
     if not stem:
-        return row_name if counts[*owner, number_uid] else number_uid
+        if counts[*owner, number_uid]:
+            return row_name
+        return number_uid
     uid = stem
     while count := counts[*owner, uid]:
         counts[*owner, uid] += 1
@@ -625,14 +651,15 @@ def _located(
         roots = roots or (table.folder,)
     if not isinstance(value, str):
         return value
-    if (data := encoded_image(value)) is not None:
+    data = encoded_image(value)
+    if data is not None:
         return Image(data)
     if not roots or is_address(value):
         return value
     path = image_path(value, table.folder)
     if not any(is_below(path, root) for root in roots):
         raise BadLine(
-            f"the {role} image must be inside the folder of the table, got "
-            f"{redacted(value)[:200]!r}"
+            f"the {role} image must be inside the folder of the table, "
+            f"got {redacted(value)[:200]!r}"
         )
     return Image(path)

@@ -135,7 +135,8 @@ class _Reading:
             conditions.group,
             _tags(row),
         )
-        if problem := fault(contest):
+        problem = fault(contest)
+        if problem:
             raise row.error(problem)
         return contest
 
@@ -174,7 +175,8 @@ class _Reading:
         count = self.common.frames
         video = _file(row, "video")
         frames = frames_folder(self.folder, video, count)
-        if (earlier := self.videos.setdefault(frames, video)) != video:
+        earlier = self.videos.setdefault(frames, video)
+        if earlier != video:
             raise VievalError(
                 f"{row.where}: the frames of {video} and {earlier} use the same "
                 "folder; rename one video"
@@ -196,7 +198,9 @@ def _value(
 ) -> Any:
     """The value of a cell; `default` for null and the empty string, but not for 0."""
     value = row.cells.get(column)
-    return default if value in (None, "") else value
+    if value in (None, ""):
+        return default
+    return value
 
 
 def _text(
@@ -204,7 +208,9 @@ def _text(
     column: str,
     default: str,
 ) -> str:
-    return row.text(column) if _has_value(row, column) else default
+    if _has_value(row, column):
+        return row.text(column)
+    return default
 
 
 def _tags(row: Row) -> tuple[str, ...]:
@@ -223,8 +229,9 @@ def _file(row: Row, column: str) -> str:
     parts = [len(part.encode()) for part in PurePosixPath(name).parts]
     if max(parts, default=0) > _LONGEST_NAME or sum(parts) + len(parts) > _LONGEST_PATH:
         raise row.error(
-            f"the file name in {column} is too long ({len(name)} characters; limit "
-            f"{_LONGEST_NAME} bytes a name and {_LONGEST_PATH} in total)"
+            f"the file name in {column} is too long "
+            f"({len(name)} characters; "
+            f"limit {_LONGEST_NAME} bytes a name and {_LONGEST_PATH} in total)"
         )
     return name
 

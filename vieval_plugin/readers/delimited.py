@@ -72,7 +72,8 @@ def _dialect_of(path: Path) -> _Dialect:
         encoding = encoding_of(stream.read(4))
     with path.open(encoding=encoding, newline="") as file:
         lines = [file.readline(_LONGEST_LINE) for _ in range(_FIRST)]
-        if declaration := _FIRST_LINE.fullmatch(lines[0].strip()):
+        declaration = _FIRST_LINE.fullmatch(lines[0].strip())
+        if declaration:
             delimiter = declaration[1]
         else:
             delimiter = _delimiter(list(filter(str.strip, lines)))
@@ -185,7 +186,8 @@ def csv_table(path: Path, header_advice: str = _HEADER_ADVICE) -> InputTable:
         if dialect.unquoted_line:
             notes.append(
                 f"line {dialect.unquoted_line}: a quotation mark after a space is "
-                "read as text; remove the space if the mark should enclose its cell"
+                "read as text; "
+                "remove the space if the mark should enclose its cell"
             )
     return InputTable(
         str(path),
@@ -234,8 +236,9 @@ def _rows(
                 }
                 if len(cells) != len(header) and row:
                     reason = (
-                        f"{plural(len(cells), 'cell')}, but the header has {len(header)}; quote "
-                        "cells that contain commas"
+                        f"{plural(len(cells), 'cell')}, "
+                        f"but the header has {len(header)}; "
+                        "quote cells that contain commas"
                     )
                     yield end, BadLine(reason, row)
                 elif row:

@@ -158,11 +158,12 @@ async def fetch_all(
     # A compressed body has a Content-Length of its own, which says nothing of the file's.
     headers = {"User-Agent": "vieval", "Accept-Encoding": "identity"}
     proxy_hosts = set[str]()
-    connector = (
-        public_connector(per_host, proxy_hosts)
-        if public
-        else aiohttp.TCPConnector(limit_per_host=per_host, ssl=tls_context() or True)
-    )
+    if public:
+        connector = public_connector(per_host, proxy_hosts)
+    else:
+        connector = aiohttp.TCPConnector(
+            limit_per_host=per_host, ssl=tls_context() or True
+        )
     async with aiohttp.ClientSession(
         timeout=limits, headers=headers, connector=connector
     ) as session:
@@ -295,7 +296,8 @@ async def _way(run: _Run, url: str) -> dict[str, Any]:
     if proxy is None:
         return {}
     if run.proxy_hosts is not None:
-        if (address := address_of(proxy.url)) is not None:
+        address = address_of(proxy.url)
+        if address is not None:
             run.proxy_hosts.add(address.host)
         loop = asyncio.get_running_loop()
         with suppress(OSError):  # names that only the proxy knows

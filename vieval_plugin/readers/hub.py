@@ -45,7 +45,8 @@ def hub_table(location: str) -> InputTable:
             f"ORG/NAME:SPLIT, got {location!r}"
         )
     name = match["dataset"]
-    if silent := unreachable():
+    silent = unreachable()
+    if silent:
         raise VievalError(
             f"{location}: no such file or folder, and the Hugging Face Hub cannot "
             f"be reached: {silent}"
@@ -59,7 +60,8 @@ def hub_table(location: str) -> InputTable:
             f"{location}: no such file or folder, and loading it from the Hugging Face Hub "
             f"failed ({one_line(error)})"
         ) from None
-    if (split := match["split"] or "") not in splits and (split or len(splits) != 1):
+    split = match["split"] or ""
+    if split not in splits and (split or len(splits) != 1):
         names = [f"{name}:{split}" for split in splits]
         raise VievalError(f"{location}: choose one of its splits: {abbreviated(names)}")
     dataset = splits[split or next(iter(splits))]

@@ -174,13 +174,15 @@ def _read_without_prompts(
     kind: str | None,
     columns: Columns | None,
 ) -> SampleSource:
-    sources = [
-        read_folders([part], prompts, kind, columns)
-        for folder in filter(isdir, folders)
-        for part in sorted(folder.iterdir())
-        if (prompts := find_prompts(part))
-    ]
-    return chained(sources or [_samples_with_texts(_image_models(folders), kind)])
+    sources = []
+    for folder in filter(isdir, folders):
+        for part in sorted(folder.iterdir()):
+            prompts = find_prompts(part)
+            if prompts:
+                sources.append(read_folders([part], prompts, kind, columns))
+    if not sources:
+        sources = [_samples_with_texts(_image_models(folders), kind)]
+    return chained(sources)
 
 
 def _pair_folders(
@@ -196,14 +198,9 @@ def _pair_folders(
 
 def _expected_images(folders: Sequence[Path], conditions: Prompts) -> list[PairedImage]:
     [folder] = folders
-    model = image_model_of(folders[0])
+    model = image_model_of(folder)
     return [
-        PairedImage(
-            prompt,
-            model,
-            0,
-            folder / expected_name(prompt.uid),
-        )
+        PairedImage(prompt, model, 0, folder / expected_name(prompt.uid))
         for prompt in conditions.rows
     ]
 
@@ -377,18 +374,14 @@ def _samples_with_texts(
 
     texts = (file.with_suffix(".txt") for _, file in files)
     names = (f"{model}/{file.name}" for model, file in files)
-    return read_through(
-        SampleSource(
-            ", ".join(models),
-            lambda: samples_in_rows(rows(), Path(), kind, "image"),
-            fingerprint_of(
-                filter(isfile, texts),
-                kind or "",
-                *names,
-            ),
-            tuple(_deeper_images_notes(models)),
-        )
+    fingerprint = fingerprint_of(filter(isfile, texts), kind or "", *names)
+    source = SampleSource(
+        ", ".join(models),
+        lambda: samples_in_rows(rows(), Path(), kind, "image"),
+        fingerprint,
+        tuple(_deeper_images_notes(models)),
     )
+    return read_through(source)
 
 
 def _text_beside(file: Path) -> str:

@@ -60,7 +60,9 @@ def expected_name(uid: str) -> str:
     ('7.png', '7.png', 'a_7-c28444f7.png')
     """
     stem = _stem(uid)
-    return stem if stem.lower().endswith(".png") else f"{stem}.png"
+    if stem.lower().endswith(".png"):
+        return stem
+    return f"{stem}.png"
 
 
 def stems_of(uid: str) -> tuple[str, ...]:
@@ -104,8 +106,10 @@ def numbers_of(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
             for position, column in enumerate(columns)
             if len(columns) == 1 or len({*column}) > 1
         ]
-        has_draws = len(different) == 2 and different[1] == len(columns) - 1
-        has_draws = has_draws and re.search(r"_s?#$", form) is not None
+        last = len(columns) - 1
+        has_draws = len(different) == 2 and different[1] == last
+        if has_draws:
+            has_draws = re.search(r"_s?#$", form) is not None
         if len(different) == 1 or has_draws:
             for file, texts in zip(alike, digits, strict=True):
                 draw = int(texts[-1]) if has_draws else 0
@@ -126,7 +130,8 @@ def readings(file: Path) -> Iterator[tuple[str, int]]:
     """
     yield file.name, 0
     yield file.stem, 0
-    if numbered := re.fullmatch(r"(.+)_s?(\d{1,6})", file.stem):
+    numbered = re.fullmatch(r"(.+)_s?(\d{1,6})", file.stem)
+    if numbered:
         yield numbered[1], int(numbered[2])
 
 

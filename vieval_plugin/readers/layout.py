@@ -389,7 +389,8 @@ def _notes(reading: _Reading, left_out: Sequence[Path]) -> Iterator[str]:
         images = plural(len(left_out), "image")
         name = left_out[0].name
         yield f"{folder}: ignored {images} outside the layout (first: {name})"
-    if strange := [key for key in reading.images if key[1:] not in reading.conditions]:
+    strange = [key for key in reading.images if key[1:] not in reading.conditions]
+    if strange:
         uids = plural(len(strange), "uid")
         path = "/".join(strange[0][1:])
         yield f"{folder}: ignored images of {uids} without a prompt (first: {path})"
@@ -436,10 +437,13 @@ def _absent_images_note(reading: _Reading) -> Iterator[str]:
     if len(image_models) > 1:
         per_generator = f", counted for each of {len(image_models)} generators"
     prompts = plural(missing_counts.total(), "prompt")
-    counts = ", ".join(
-        f"{count} of {category}" for category, count in sorted(missing_counts.items())
+    counts = []
+    for category, count in sorted(missing_counts.items()):
+        counts.append(f"{count} of {category}")
+    yield (
+        f"{reading.folder}: {prompts} without an image: "
+        f"{', '.join(counts)}{per_generator}"
     )
-    yield f"{reading.folder}: {prompts} without an image: {counts}{per_generator}"
 
 
 def _rows(reading: _Reading) -> Iterator[NumberedRow]:
@@ -540,7 +544,8 @@ def _all_conditions(
     texts = {}
     pattern = _regex(layout, prompt_layout.beside)
     for file in sorted(folder.rglob(Path(prompt_layout.beside).name)):
-        if match := pattern.fullmatch(file.relative_to(folder).as_posix()):
+        match = pattern.fullmatch(file.relative_to(folder).as_posix())
+        if match:
             for row in read_lines(file, "")[:1]:
                 cells = row.cells
                 prompt = row.text(_name_of(prompt_layout.prompt, cells))
@@ -561,8 +566,9 @@ def _conditions_in_tables(
     tables = _tables(layout, folder, prompts)
     if not tables:
         raise VievalError(
-            f"{folder}: no {' or '.join(prompt_layout.table)} in this folder or its "
-            "parents; pass it with --prompts"
+            f"{folder}: no {' or '.join(prompt_layout.table)} in this folder or "
+            "its parents; "
+            "pass it with --prompts"
         )
     texts: dict[_PromptKey, _Conditions] = {}
     for name, file in tables.items():
@@ -617,7 +623,9 @@ def _rows_of_table(
 def _uid_width(layout: Layout) -> int:
     """The number of digits of a uid in the paths of images; 0 where any number will do."""
     digits = re.search(r"\{uid:(\d+)\}", layout.images[0])
-    return int(digits[1]) if digits else 0
+    if digits:
+        return int(digits[1])
+    return 0
 
 
 def _source_file(prompt_layout: LayoutPrompts, table: InputTable, row: Cells) -> str:
@@ -680,10 +688,14 @@ def _fields(layout: Layout, name: str) -> Mapping[str, str] | None:
     """The fields in the path of an image; none for a file that is not an image of a
     prompt, None outside the layout.
     """
-    if any(_regex(layout, template).fullmatch(name) for template in layout.no_images):
-        return {}
-    matches = (_regex(layout, template).fullmatch(name) for template in layout.images)
-    return next((match.groupdict() for match in matches if match), None)
+    for template in layout.no_images:
+        if _regex(layout, template).fullmatch(name):
+            return {}
+    for template in layout.images:
+        match = _regex(layout, template).fullmatch(name)
+        if match:
+            return match.groupdict()
+    return None
 
 
 def _regex(layout: Layout, template: str) -> re.Pattern[str]:

@@ -79,12 +79,15 @@ def open_table(location: str | Path) -> InputTable:
         return parquet_table(place_of(path))
     if head.startswith((ARROW, _ARROW_STREAM)):
         return arrow_table([path])
-    if refused := _refused(head):
+    refused = _refused(head)
+    if refused:
         raise VievalError(f"{path}: {refused}")
-    if image := format_of(head):
+    image = format_of(head)
+    if image:
         raise VievalError(
-            f"{path}: an image ({image}), but a table is required; pass its "
-            "prompt with --prompt"
+            f"{path}: an image ({image}), "
+            "but a table is required; "
+            "pass its prompt with --prompt"
         )
     text = head.decode(encoding_of(head), errors="ignore")
     if "\0" in text:
@@ -158,11 +161,13 @@ def parquet_files(folder: Path) -> list[Path]:
 def _folder_table(folder: Path) -> InputTable:
     if is_saved(folder):
         return saved_table(folder)
-    if path := metadata_of(folder):
+    path = metadata_of(folder)
+    if path:
         return replace(
             open_table(path), roots=(folder,), image_model=image_model_of(folder)
         )
     raise VievalError(
-        f"{folder}: contains no images, no {', '.join(METADATA)}, no other "
-        "parquet files, no data set saved by `datasets`, and no lmms-eval run"
+        f"{folder}: contains no images, no {', '.join(METADATA)}, no other parquet "
+        "files, no data set saved by `datasets`, "
+        "and no lmms-eval run"
     )

@@ -58,19 +58,19 @@ class _Matching:
     @property
     def fits(self) -> bool:
         """True where each image has one row, and each row a value of its own."""
-        return (
-            self.key.is_unique
-            and not self.strange
-            and all(len(rows) == 1 for rows in self.possible.values())
-        )
+        if self.strange or not self.key.is_unique:
+            return False
+        return all(len(rows) == 1 for rows in self.possible.values())
 
     def contradicts(self, order: _Matching) -> bool:
         """Return whether an image belongs to another row than by the order, as long as the
         column is no class.
         """
+        uids = self.key.uids
+        if 4 * len({*uids}) < 3 * len(uids):
+            return False
         claimed_rows = set[int]().union(*self.possible.values())
-        is_id = 4 * len({*self.key.uids}) >= 3 * len(self.key.uids)
-        return is_id and any(
+        return any(
             row not in self.possible.get(file, {row} - claimed_rows)
             for file, (row, _) in order.rows.items()
         )
@@ -113,16 +113,18 @@ def pair_images(
                 row, draw = matching.rows[file]
                 by_row[row][draw] = file
         for row, prompt in enumerate(rows):
-            images = by_row.get(row, {0: folder / expected_name(prompt.uid)})
+            expected = folder / expected_name(prompt.uid)
+            images = by_row.get(row, {0: expected})
             pairs += [
                 PairedImage(prompt, model, draw, images[draw])
                 for draw in sorted(images)
             ]
-        if strange := [file.name for file in files if file in matching.strange]:
-            left_out = f"{len(strange)} (first: {strange[0]})"
+        strange = [file.name for file in files if file in matching.strange]
+        if strange:
             notes.append(
-                f"{folder}: ignored images with no prompt, or with a prompt that already "
-                f"has an image: {left_out}"
+                f"{folder}: ignored images with no prompt, "
+                "or with a prompt that already has an image: "
+                f"{len(strange)} (first: {strange[0]})"
             )
     return pairs, notes
 
@@ -148,7 +150,8 @@ def _chosen(models: ImageModels, prompts: Prompts) -> _Matching:
     fitting = [matching for matching in matchings if matching.fits]
     text_matchings = [matching for matching in fitting if not matching.key.is_id]
     uid = next((matching for matching in ids if matching.key.is_uid), None)
-    if fitting_ids := [matching for matching in fitting if matching.key.is_id]:
+    fitting_ids = [matching for matching in fitting if matching.key.is_id]
+    if fitting_ids:
         candidates = fitting_ids
     elif text_matchings and not order:
         candidates = text_matchings
@@ -185,20 +188,15 @@ def _disagreement_error(
 def _order(models: ImageModels, prompts: Prompts) -> _Matching | None:
     """The images in the order of the rows; None where they are not numbered as these are."""
     numbers = [prompt.number for prompt in prompts.rows]
-    if not all(
-        len(files) == len(numbers) and are_numbered(files, numbers)
-        for files in models.values()
-    ):
-        return None
-    uids = tuple(map(str, range(1, len(numbers) + 1)))
-    rows = {
-        file: (row, 0) for files in models.values() for row, file in enumerate(files)
-    }
-    return _Matching(
-        KeyColumn("", uids, is_id=False),
-        rows,
-        {},
-    )
+    rows = {}
+    for files in models.values():
+        if len(files) != len(numbers) or not are_numbered(files, numbers):
+            return None
+        for row, file in enumerate(files):
+            rows[file] = (row, 0)
+    positions = range(1, len(numbers) + 1)
+    key = KeyColumn("", tuple(map(str, positions)), is_id=False)
+    return _Matching(key, rows, {})
 
 
 def _match(models: ImageModels, key: KeyColumn) -> _Matching:
@@ -268,23 +266,25 @@ class _Rows:
         named_rows: _Candidates = {}
         for file in files:
             names = list(readings(file))
-            options = [
-                *((self.by_uid.get(stem), draw) for stem, draw in names),
-                *((self.by_name.get(composed(stem)), draw) for stem, draw in names),
-                *(
-                    (self.by_number.get(int(stem)), draw)
-                    for stem, draw in names
-                    if stem.isdecimal()
-                ),
+            options = [(self.by_uid.get(stem), draw) for stem, draw in names]
+            options += [
+                (self.by_name.get(composed(stem)), draw) for stem, draw in names
+            ]
+            options += [
+                (self.by_number.get(int(stem)), draw)
+                for stem, draw in names
+                if stem.isdecimal()
             ]
             named_rows[file] = [(rows, draw) for rows, draw in options if rows]
         return named_rows
 
     def find_by_number(self, files: Sequence[Path]) -> _Candidates:
-        return {
-            file: [(self.by_number[number], draw)] if number in self.by_number else []
-            for file, (number, draw) in _numbers_alone(files).items()
-        }
+        numbered: _Candidates = {}
+        for file, (number, draw) in _numbers_alone(files).items():
+            numbered[file] = []
+            if number in self.by_number:
+                numbered[file].append((self.by_number[number], draw))
+        return numbered
 
 
 def _numbers_alone(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
@@ -310,17 +310,11 @@ def _no_match_error(
 ) -> VievalError:
     """The error for images of which no column has most, and that are not numbered as rows are."""
     images = list(chain(*models.values()))
-    nearest = max(
-        matchings,
-        key=lambda matching: len(matching.rows),
-        default=None,
-    )
+    nearest = max(matchings, key=lambda matching: len(matching.rows), default=None)
     if nearest and nearest.rows:
         strange = abbreviated([file.name for file in nearest.strange])
-        reason = (
-            f"column {nearest.key.name!r} does not identify "
-            f"{strange or 'each image exactly once'}"
-        )
+        unidentified = strange or "each image exactly once"
+        reason = f"column {nearest.key.name!r} does not identify {unidentified}"
         advice = f"use --columns uid={nearest.key.name} to ignore such images"
     elif nearest and nearest.key.is_uid:
         uids = nearest.key.uids[:3]
@@ -341,6 +335,8 @@ def _no_match_error(
         names.append("...")
     examples = ", ".join(names)
     return VievalError(
-        f"{images[0].parent}: cannot match {plural(len(images), 'image')} ({examples}) to "
-        f"{plural(len(prompts.rows), 'prompt')} of {prompts.name}: {reason}; {advice}"
+        f"{images[0].parent}: "
+        f"cannot match {plural(len(images), 'image')} ({examples}) "
+        f"to {plural(len(prompts.rows), 'prompt')} of {prompts.name}: "
+        f"{reason}; {advice}"
     )

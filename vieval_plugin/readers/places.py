@@ -211,4 +211,6 @@ def parquet_footer(place: Place) -> bytes:
         end = last(_READ_AT_ONCE)
         length_bytes = end[-_FOOTER:][:4]
         length = int.from_bytes(length_bytes, "little") + _FOOTER
-        return end[-length:] if length <= len(end) else last(length)
+        if length <= len(end):
+            return end[-length:]
+        return last(length)

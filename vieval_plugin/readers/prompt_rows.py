@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,13 @@ from typing import Any
 
 from vieval_plugin.readers.columns import fields_of, rows_of
 from vieval_plugin.readers.open_table import open_table
-from vieval_plugin.readers.tables import BadLine, Cells, Columns, InputTable
+from vieval_plugin.readers.tables import (
+    BadLine,
+    Cells,
+    Columns,
+    InputTable,
+    NumberedRow,
+)
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import LONGEST_NAME, isfile
 
@@ -56,7 +63,8 @@ class KeyColumn:
     @cached_property
     def is_unique(self) -> bool:
         """True where all rows have different values."""
-        return all(self.uids) and len(set(self.uids)) == len(self.uids)
+        has_repeated = len(set(self.uids)) < len(self.uids)
+        return all(self.uids) and not has_repeated
 
     @property
     def is_uid(self) -> bool:
@@ -115,34 +123,24 @@ def prompts_of(path: Path, columns: Columns | None = None) -> Prompts:
     """
     table = open_table(path)
     fields = fields_of(table, columns or {}, outputs=False)
-    numbers: dict[str, int] = {}
-    rows: list[tuple[int, Cells]] = []
-    for number, row in rows_of(table, fields):
-        problem = row if isinstance(row, BadLine) else _problem(row)
-        if isinstance(row, BadLine) or problem:
-            raise VievalError(f"{path}: {table.unit} {number}: {problem}")
-        uid = str(len(rows) + 1 if row.get("uid") is None else row["uid"])
-        if uid in numbers:
-            raise VievalError(
-                f"{path}: {table.unit}s {numbers[uid]} and {number} both have uid "
-                f"{uid!r}; use a different uid for each"
-            )
-        numbers[uid] = number
-        rows.append((number, dict(row)))
+    rows_by_uid = _rows_by_uid(f"{path}: {table.unit}", rows_of(table, fields))
+    rows = rows_by_uid.values()
+    own_uids = tuple(rows_by_uid)
     if not rows:
         raise VievalError(f"{path}: contains no prompts")
     uid_column = (columns or {}).get("uid")
     keys = []
     if uid_column or any("uid" in row for _, row in rows):
         name = uid_column or "uid"
-        keys.append(KeyColumn(name, tuple(numbers), is_id=True, is_own=True))
+        keys.append(KeyColumn(name, own_uids, is_id=True, is_own=True))
     if uid_column is None:
         keys += _key_columns(table, fields.columns.get("uid", "uid"))
     ids = (key.uids for key in keys if key.is_own or (key.is_id and key.is_unique))
-    uids = next(ids, tuple(numbers))
+    uids = next(ids, own_uids)
+    prompts = [PromptRow(*row, uid) for row, uid in zip(rows, uids, strict=True)]
     return Prompts(
         str(path),
-        tuple(PromptRow(*row, uid) for row, uid in zip(rows, uids, strict=True)),
+        tuple(prompts),
         tuple(keys),
         bool(uid_column),
         table.folder,
@@ -150,6 +148,32 @@ def prompts_of(path: Path, columns: Columns | None = None) -> Prompts:
         fields.notes,
         fields.leftover,
     )
+
+
+def _rows_by_uid(
+    where: str, rows: Iterable[NumberedRow]
+) -> dict[str, tuple[int, Cells]]:
+    """Rows with their numbers by uid, which is the number among the prompts of a row without
+    one.
+    """
+    rows_by_uid: dict[str, tuple[int, Cells]] = {}
+    for number, row in rows:
+        if isinstance(row, BadLine):
+            raise VievalError(f"{where} {number}: {row}")
+        problem = _problem(row)
+        if problem:
+            raise VievalError(f"{where} {number}: {problem}")
+        uid = str(row.get("uid"))
+        if row.get("uid") is None:
+            uid = str(len(rows_by_uid) + 1)
+        if uid in rows_by_uid:
+            earlier, _ = rows_by_uid[uid]
+            raise VievalError(
+                f"{where}s {earlier} and {number} both have uid {uid!r}; "
+                "use a different uid for each"
+            )
+        rows_by_uid[uid] = (number, dict(row))
+    return rows_by_uid
 
 
 def _key_columns(table: InputTable, uid_column: str) -> list[KeyColumn]:
@@ -192,7 +216,9 @@ def _key_of(value: Any) -> str | None:
         "",
         "" if value is None else str(value).strip(),
     )
-    return text if len(text) <= LONGEST_NAME else None
+    if len(text) <= LONGEST_NAME:
+        return text
+    return None
 
 
 def _plain(name: str) -> str:
@@ -209,8 +235,9 @@ def _problem(row: Cells) -> str:
         )
     if row.get("image_model") or row.get("draw"):
         return (
-            "prompts must not have an image_model or a draw; folders are image "
-            "models, and UID_1.png is the second image of UID"
+            "prompts must not have an image_model or a draw; "
+            "folders are image models, "
+            "and UID_1.png is the second image of UID"
         )
     uid = row.get("uid", "")
     if isinstance(uid, (str, int)) and not isinstance(uid, bool):

@@ -155,7 +155,9 @@ def decimal(text: str) -> float:
     >>> decimal("0.5"), decimal("0_5")
     (0.5, nan)
     """
-    return float(text) if _DECIMAL.fullmatch(text.strip()) else math.nan
+    if _DECIMAL.fullmatch(text.strip()):
+        return float(text)
+    return math.nan
 
 
 def read_object(path: Path, advice: str) -> JsonObject:
@@ -225,7 +227,8 @@ def read_table(
         path,
         f"its first line must contain the column names {abbreviated(columns)}; {advice}",
     )
-    if missing := [column for column in columns if column not in table.columns]:
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
         raise VievalError(
             f"{path}: column {missing[0]!r} is missing (found: "
             f"{abbreviated(table.columns) or 'none'}); {advice}"

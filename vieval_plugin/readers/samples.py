@@ -196,8 +196,9 @@ def _require_first(
     kind = f" ({identity.part})" if identity.part else ""
     raise VievalError(
         f"{source.name}: {first} and {last} both have uid "
-        f"{identity.uid!r}{generator}{kind}; use a different uid for each, or a "
-        f"draw for images of the same prompt{advice}"
+        f"{identity.uid!r}{generator}{kind}; "
+        "use a different uid for each, "
+        f"or a draw for images of the same prompt{advice}"
     )
 
 

@@ -111,11 +111,9 @@ def encoding_of(head: bytes) -> str:
     >>> encoding_of("uid".encode("utf-16")), encoding_of(b"uid,prompt")
     ('utf-16', 'utf-8-sig')
     """
-    return (
-        "utf-16"
-        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        else "utf-8-sig"
-    )
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    return "utf-8-sig"
 
 
 @contextmanager
@@ -198,7 +196,9 @@ def rows_of_document(document: Any) -> Sequence[Any]:
     if not isinstance(document, dict) or not document.keys().isdisjoint(
         ("images", "texts", "candidates")
     ):
-        return document if isinstance(document, list) else [document]
+        if isinstance(document, list):
+            return document
+        return [document]
     lists = {name: value for name, value in document.items() if isinstance(value, list)}
     is_all_lists = len(lists) == len(document)
     if len(lists) == 1:
@@ -307,7 +307,9 @@ def json_value(text: str | bytes) -> Any:
 
 def row_of_value(value: Any, texts_are_prompts: bool = False) -> Cells | BadLine:
     """The row that a JSON value is, or what is wrong with it."""
-    row = {"prompt": value} if texts_are_prompts and isinstance(value, str) else value
+    row = value
+    if texts_are_prompts and isinstance(value, str):
+        row = {"prompt": value}
     if isinstance(row, BadLine):
         return row
     if not isinstance(row, dict):

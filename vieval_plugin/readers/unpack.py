@@ -211,4 +211,6 @@ def _path_of(
 
 def _member_name(member: tarfile.TarInfo) -> str:
     text = ascii(member.name)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    if len(text) <= 60:
+        return text
+    return f"{text[:57]}..."

@@ -87,8 +87,8 @@ def failure_lines(
     for reason in dict.fromkeys(reasons.values()):
         videos = [video for video, why in reasons.items() if why == reason]
         lines.append(
-            f"cannot extract frames from {len(videos)} of {total} videos (first: "
-            f"{videos[0]}, {reason}); {advice}"
+            f"cannot extract frames from {len(videos)} of {total} videos "
+            f"(first: {videos[0]}, {reason}); {advice}"
         )
     return lines
 
@@ -128,19 +128,17 @@ def frame_numbers(
         present = list(range(n))
         last = 1
     passed = present[-1] - present[0]
-    duration, unit = (
-        (passed + last, 1)
-        if last and last > 0
-        else (passed * n, n - 1)
-        if n > 1
-        else (1, 1)
-    )
-    starts = [
-        (time - present[0]) * unit * 2 * count for time in present
-    ]  # whole numbers: no rounding at a border
-    return [
-        bisect_right(starts, duration * (2 * part + 1)) - 1 for part in range(count)
-    ]
+    duration = 1
+    unit = 1
+    if last and last > 0:
+        duration = passed + last
+    elif n > 1:
+        duration = passed * n
+        unit = n - 1
+    # whole numbers: no rounding at a border
+    starts = [(time - present[0]) * unit * 2 * count for time in present]
+    middles = [duration * (2 * part + 1) for part in range(count)]
+    return [bisect_right(starts, middle) - 1 for middle in middles]
 
 
 def _extract(

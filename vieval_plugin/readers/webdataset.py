@@ -93,7 +93,9 @@ class TarIndex:
     @property
     def samples(self) -> int:
         """The number of samples."""
-        return self.members[-1].sample + 1 if self.members else 0
+        if self.members:
+            return self.members[-1].sample + 1
+        return 0
 
     @property
     def repeated_keys(self) -> int:
@@ -204,7 +206,9 @@ def _last_dot_ends_keys(full_names: Sequence[str], columns: set[str]) -> bool:
         has_dots = has_dots or bool(middle_parts)
         if any(part in columns or is_column_name(part) for part in middle_parts):
             return False
-        prefix = f"{key.rpartition('/')[0]}/{start}" if "/" in key else start
+        prefix = start
+        if "/" in key:
+            prefix = f"{key.rpartition('/')[0]}/{start}"
         for part in middle_parts:
             if prefix in keys:
                 return False
@@ -305,7 +309,8 @@ def _read_through(
     """
     by_offset = {member.offset: member for member in members}
     for _, entry, open_entry in _tar_entries(path):
-        if member := by_offset.get(entry.offset_data):
+        member = by_offset.get(entry.offset_data)
+        if member:
             file = open_entry() if entry.size <= MAX_BYTES else None
             yield member, file.read() if file else b""
         if members and entry.offset_data >= members[-1].offset:

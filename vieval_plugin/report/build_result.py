@@ -123,7 +123,9 @@ def write_build_files(
 
 def _cell(value: str | float) -> str:
     if isinstance(value, float):
-        return f"{value:.3f}" if math.isfinite(value) else "-"
+        if math.isfinite(value):
+            return f"{value:.3f}"
+        return "-"
     return value or "-"
 
 

@@ -133,11 +133,9 @@ def _numbers(section: Section) -> Iterator[Number]:
     # a ceiling may be there, under another name
     ceilings = [n.estimate for n in section.findings.numbers if n.role == "ceiling"]
     references = chain.from_iterable(board.references for board in section.boards)
-    yield from dict.fromkeys(
-        number
-        for number in references
-        if not any(number.estimate is ceiling for ceiling in ceilings)
-    )
+    for number in dict.fromkeys(references):
+        if not any(number.estimate is ceiling for ceiling in ceilings):
+            yield number
     for member in section.corrected:
         yield from _corrected_numbers(member)
     for ranking in section.contests:

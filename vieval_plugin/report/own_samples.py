@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import TypeAlias
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
@@ -17,13 +18,15 @@ from vieval_plugin.meta_evaluation.findings import Findings
 from vieval_plugin.meta_evaluation.generators import OfGenerators
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.win_rates import win_rate_findings
-from vieval_plugin.records import OWN, YOUR_IMAGES, Run
+from vieval_plugin.records import OWN, YOUR_IMAGES, Record, Run
 from vieval_plugin.results.prompt_differences import similar_prompts_note
 from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.decisions import FEWEST_GROUPS
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
+
+_Values: TypeAlias = tuple[float | str, ...]
 
 
 class OfOwnSamples(OfGenerators):
@@ -84,17 +87,16 @@ def prompt_notes(runs: Sequence[Run]) -> list[str]:
         (sample.id.part, sample.id.uid): sample for sample in samples if sample.texts
     }
     group_of = {prompt: sample.group for prompt, sample in prompts.items()}
-    group_of |= {
-        (r.id.part, r.id.uid): r.row.group or r.id.uid for r in records if r.row
-    }
+    for record in records:
+        if record.row:
+            uid = record.id.uid
+            group_of[record.id.part, uid] = record.row.group or uid
     groups = {(part, group) for (part, _), group in group_of.items()}
     if len(groups) == len(group_of):
         return [*filter(None, [similar_prompts_note(prompts.values())])]
-    note = (
-        f"; a margin of .05 requires at least {FEWEST_GROUPS} groups"
-        if len(groups) < FEWEST_GROUPS
-        else ""
-    )
+    note = ""
+    if len(groups) < FEWEST_GROUPS:
+        note = f"; a margin of .05 requires at least {FEWEST_GROUPS} groups"
     prompt_count = plural(len(group_of), "prompt")
     group_count = plural(len(groups), "group")
     return [f"{prompt_count} in {group_count} (each counts as one){note}"]
@@ -152,8 +154,9 @@ def _benchmark(name: str, required: bool) -> Benchmark:
     if not required:
         return replace(OWN_SAMPLES, name=name, note="")
     raise VievalError(
-        f"the benchmark {name!r} of these results is not installed; pass --benchmark "
-        "FOLDER with its benchmark.yaml, set VIEVAL_BENCHMARKS, install its package, "
+        f"the benchmark {name!r} of these results is not installed; "
+        "pass --benchmark FOLDER with its benchmark.yaml, set VIEVAL_BENCHMARKS, "
+        "install its package, "
         "or leave these results out"
     )
 
@@ -162,27 +165,36 @@ def _require_same_people(runs: Sequence[Run]) -> None:
     """Raise VievalError if results of other data are mixed: a judge's number would
     depend on which of them came last.
     """
-    first_values: dict[tuple[SampleId, str], tuple[str, tuple[float | str, ...]]] = {}
+    first_values: dict[tuple[SampleId, str], tuple[str, _Values]] = {}
     for run in runs:
         for record, *_ in run.records_by_sample:
-            people = {
-                f"ratings of {aspect}": tuple(values)
-                for aspect, values in record.ratings.items()
-            }
-            for name, values in (
-                people | ({"votes": (record.votes.vote,)} if record.votes else {})
-            ).items():
-                label, first = first_values.setdefault(
-                    (record.id, name), (run.label, values)
-                )
+            for name, values in _people_values(record).items():
+                key = (record.id, name)
+                label, first = first_values.setdefault(key, (run.label, values))
                 if list(map(str, first)) != list(map(str, values)):
                     raise VievalError(
-                        f"{record.id}: people's {name} are {_values_text(first)} in the "
-                        f"results of {label}, but {_values_text(values)} in those of "
-                        f"{run.label}; run both on the same data"
+                        f"{record.id}: people's {name} are {_values_text(first)} "
+                        f"in the results of {label}, "
+                        f"but {_values_text(values)} in those of {run.label}; "
+                        "run both on the same data"
                     )
 
 
-def _values_text(values: Sequence[float | str]) -> str:
-    texts = [v or "none" if isinstance(v, str) else f"{v:g}" for v in values]
+def _people_values(record: Record) -> dict[str, _Values]:
+    """Ratings and votes of people on a sample, by what they are."""
+    values: dict[str, _Values] = {}
+    for aspect, ratings in record.ratings.items():
+        values[f"ratings of {aspect}"] = tuple(ratings)
+    if record.votes:
+        values["votes"] = (record.votes.vote,)
+    return values
+
+
+def _values_text(values: _Values) -> str:
+    texts = []
+    for value in values:
+        if isinstance(value, str):
+            texts.append(value or "none")
+        else:
+            texts.append(f"{value:g}")
     return ", ".join(texts) or "none"

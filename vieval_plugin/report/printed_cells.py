@@ -41,11 +41,11 @@ class PrintedCell:
         """
         digits = _DIGITS.get(self.key.statistic, 4)
         assert self.computed is not None
-        if math.isnan(self.computed):
-            off = 1.0
-        else:
-            off = round(self.computed, digits) - self.printed
-        return int(abs(round(off * 10**digits)))
+        distance = 1.0
+        if not math.isnan(self.computed):
+            distance = round(self.computed, digits) - self.printed
+        units = round(distance * 10**digits)
+        return int(abs(units))
 
     def __str__(self) -> str:
         where = " ".join(filter(None, astuple(self.key)))
@@ -73,16 +73,17 @@ class PrintedComparison:
         """Lines to print: a count of each kind, then every difference."""
         agreeing = len(self.exact) + len(self.within_one)
         total = agreeing + len(self.mismatches)
-        reproduced = (
-            f"{agreeing} of {total} cells marked reproducible agree to within one unit of the "
-            f"last printed digit, {len(self.exact)} of them exactly"
-        )
-        explained = f"known not to be reproducible: {len(self.explained)}"
-        missing = f"not in these results: {len(self.missing)}"
-        lines = [f"{reproduced}; {explained}; {missing}"]
+        lines = [
+            f"{agreeing} of {total} cells marked reproducible agree "
+            "to within one unit of the last printed digit, "
+            f"{len(self.exact)} of them exactly; "
+            f"known not to be reproducible: {len(self.explained)}; "
+            f"not in these results: {len(self.missing)}"
+        ]
         lines += [f"DIFFERS   {cell}" for cell in self.mismatches]
         lines += [f"one unit  {cell}" for cell in self.within_one]
-        return lines + [f"known     {cell}: {cell.why_not}" for cell in self.explained]
+        lines += [f"known     {cell}: {cell.why_not}" for cell in self.explained]
+        return lines
 
 
 def compare_with_printed(

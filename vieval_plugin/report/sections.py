@@ -45,7 +45,6 @@ from vieval_plugin.meta_evaluation.win_rates import (
 )
 from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName, Record, Run
 from vieval_plugin.report.answer import Answer, answer, placed
-from vieval_plugin.report.inputs import rated_runs
 from vieval_plugin.report.own_samples import (
     against,
     benchmarks_with_runs,
@@ -58,7 +57,7 @@ from vieval_plugin.report.several_judges import (
     several_judges_sentence,
 )
 from vieval_plugin.report.tables import ReferencePair, totals_tables
-from vieval_plugin.results.runs import Results
+from vieval_plugin.results.runs import Results, rated_runs
 from vieval_plugin.stats.decisions import MOST_UNREAD, ONE_SIDED_LEVEL
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.non_inferiority import more_failures_p
@@ -114,12 +113,14 @@ class Section:
         """The leaderboards of judges, the default first: for a comparison of judges all, else
         those that lead a report.
         """
-        boards = zip(self.boards, self.findings.ranked, strict=True)
-        return [
-            b
-            for b, s in boards
-            if not b.ranks_generators and (s.is_headline or which == "judges")
-        ]
+        judges = []
+        statistics = self.findings.ranked
+        for board, statistic in zip(self.boards, statistics, strict=True):
+            if board.ranks_generators:
+                continue
+            if statistic.is_headline or which == "judges":
+                judges.append(board)
+        return judges
 
     @cached_property
     def headlines(self) -> list[Leaderboard]:
@@ -130,12 +131,14 @@ class Section:
     def corrections(self) -> Mapping[JudgeName | None, CorrectedRanking]:
         """The corrected ranking of each judge by its default aspect, where ratings were given."""
         corrections: dict[JudgeName | None, CorrectedRanking] = {}
+        if not self.by_ratings:
+            return corrections
         defaults = {
             board.judge: board.aspect
             for board in reversed(self.boards)
             if board.measure.is_plain_mean
         }
-        for member in self.corrected if self.by_ratings else ():
+        for member in self.corrected:
             judge = member.ranking.judge
             if judge not in corrections or member.ranking.aspect == defaults.get(judge):
                 corrections[judge] = member
@@ -157,41 +160,22 @@ class Section:
         ]
         for judge in dict.fromkeys(board.judge for board in boards):
             judge_boards = [board for board in boards if board.judge == judge]
-            means = _leading([b for b in judge_boards if not b.measure.counts_contests])
-            over_all = [board for board in means if not board.breakdown][:1]
-            parts = [
-                board
-                for board in means
-                if board.breakdown == "part" and board.aspect == means[0].aspect
-            ]
-            by_part = any(
-                not board.comparison.all_pairs and len(board.numbers) > 1
-                for board in over_all
-            )
-            wins = [board for board in judge_boards if board.measure.counts_contests][
-                :1
-            ]
-            main += [*(parts if by_part and parts else over_all), *wins]
+            means = [b for b in judge_boards if not b.measure.counts_contests]
+            wins = [b for b in judge_boards if b.measure.counts_contests]
+            main += _mean_boards(_leading(means))
+            main += wins[:1]
         return main
 
     def beside(self, board: Leaderboard) -> dict[str, dict[str, Estimate]]:
         """The means of a judge's other aspects, by aspect and generator."""
         if not board.measure.leads or board.measure.counts_contests:
             return {}
-        place = (board.judge, board.statistic, board.breakdown, board.value)
-        alike = [
-            b
-            for b in self.boards
-            if (
-                b.judge,
-                b.statistic,
-                b.breakdown,
-                b.value,
-            )
-            == place
-            and b.aspect != board.aspect
-        ]
-        return {b.aspect: {n.system: n.estimate for n in b.numbers} for b in alike}
+        place = _place(board)
+        means = {}
+        for other in self.boards:
+            if _place(other) == place and other.aspect != board.aspect:
+                means[other.aspect] = {n.system: n.estimate for n in other.numbers}
+        return means
 
     def answer(self, board: Leaderboard) -> Answer:
         """The answer of one of the leaderboards."""
@@ -208,9 +192,11 @@ class Section:
         if self.by_ratings and not correction:
             uncorrected = _uncorrected(run, board)
         notes = filter(None, [_unmatched_prompts(run, board), uncorrected])
-        is_rated = uncorrected or any(r.provenance.calibration for r in run.all_records)
         limits = (*board_answer.limits, *notes)
-        next_step = "" if is_rated else board_answer.next
+        next_step = board_answer.next
+        records = run.all_records
+        if uncorrected or any(record.provenance.calibration for record in records):
+            next_step = ""
         return replace(board_answer, title=title, limits=limits, next=next_step)
 
     def run_of(self, board: Leaderboard) -> Run:
@@ -225,7 +211,7 @@ class Section:
         fewest = min(further, key=lambda number: number.failed, default=first)
         more = first
         less = fewest
-        if fewest.failed >= first.failed and not further[1:]:
+        if fewest.failed >= first.failed and len(further) < 2:
             more = fewest
             less = first
         if more.failed <= less.failed:
@@ -238,9 +224,31 @@ class Section:
             return title
         conjunction = "but" if more is first else "and"
         return (
-            f"{title.removesuffix('.')}, {conjunction} {more.system} fails more often than "
-            f"{less.system}."
+            f"{title.removesuffix('.')}, {conjunction} "
+            f"{more.system} fails more often than {less.system}."
         )
+
+
+def _place(board: Leaderboard) -> tuple[JudgeName | None, str, str, str]:
+    """What aspects of the same leaderboard have in common."""
+    return board.judge, board.statistic, board.breakdown, board.value
+
+
+def _mean_boards(means: Sequence[Leaderboard]) -> list[Leaderboard]:
+    """The leaderboard by a judge's default mean, or those of all parts where it compares no two
+    generators.
+    """
+    over_all = [board for board in means if not board.breakdown][:1]
+    parts = [
+        board
+        for board in means
+        if board.breakdown == "part" and board.aspect == means[0].aspect
+    ]
+    for board in over_all:
+        has_pairs = board.comparison.all_pairs or len(board.numbers) < 2
+        if parts and not has_pairs:
+            return parts
+    return over_all
 
 
 @dataclass(frozen=True)
@@ -286,11 +294,14 @@ class Report:
         return [(s, board) for s in self.sections for board in self._judges(s)]
 
     def _generators(self, section: Section) -> list[Leaderboard]:
-        return section.generators if self.which != "judges" else []
+        if self.which != "judges":
+            return section.generators
+        return []
 
     def _judges(self, section: Section) -> list[Leaderboard]:
-        is_shown = self.which == "all" or not missing_judges_reason(section)
-        if self.which == "generators" or not is_shown:
+        if self.which == "generators":
+            return []
+        if self.which == "judges" and missing_judges_reason(section):
             return []
         return section.judges(self.which)
 
@@ -303,14 +314,15 @@ class Report:
             name = section.benchmark.name
             boards = self._generators(section)
             where = name if needs_names and name != OWN else ""
-            texts += _generator_answers(
-                section, boards, where, alone=len(self.generators) == 1
-            )
+            alone = len(self.generators) == 1
+            texts += _generator_answers(section, boards, where, alone)
             texts += _judge_answers(section, self._judges(section))
-            if self.which == "judges" and (why := missing_judges_reason(section)):
-                texts.append(Answer(why, ""))
-        if self.generators and (failures := _first_failures(self.runs)):
-            limits = (*texts[-1].limits, *failures)
+            if self.which == "judges":
+                reason = missing_judges_reason(section)
+                if reason:
+                    texts.append(Answer(reason, ""))
+        if self.generators:
+            limits = (*texts[-1].limits, *_first_failures(self.runs))
             texts[-1] = replace(texts[-1], limits=limits)
         return texts
 
@@ -356,7 +368,8 @@ def sections_of(
         names = enumeration([benchmark.name for benchmark, _ in by_benchmark])
         raise VievalError(
             f"cannot rank generators on {names}: the judged contests must compare "
-            "different image models, and each image must have the name of its model"
+            "different image models, "
+            "and each image must have the name of its model"
         )
     sentences = _agreement_sentences(sections, options)
     records = list(chain.from_iterable(run.all_records for run in runs))
@@ -365,11 +378,7 @@ def sections_of(
     benchmarks = _benchmark_tables(runs, records)
     return replace(
         report,
-        further=(
-            *totals_tables(results.totals),
-            *benchmarks,
-            *people,
-        ),
+        further=(*totals_tables(results.totals), *benchmarks, *people),
         notes=(*sentences, *notes),
         totals=tuple(results.totals),
     )
@@ -422,13 +431,11 @@ def _reply_of_failed_run(run: Run) -> str:
     failed_count = sum(not record.verdict.status.usable for record in records)
     if failed_count <= MOST_UNREAD * len(records):
         return ""
-    steps = chain.from_iterable(record.verdict.trace for record in records)
-    answer = next(
-        (step.answer for step in steps if not step.status.usable and step.answer), ""
-    )
-    if not answer:
-        return ""
-    return f"First failed reply of {run.label}: {shorten(answer, _REASON, placeholder=' ...')!r}."
+    for step in chain.from_iterable(record.verdict.trace for record in records):
+        if not step.status.usable and step.answer:
+            excerpt = shorten(step.answer, _REASON, placeholder=" ...")
+            return f"First failed reply of {run.label}: {excerpt!r}."
+    return ""
 
 
 def missing_judges_reason(section: Section) -> str:
@@ -436,11 +443,16 @@ def missing_judges_reason(section: Section) -> str:
     if section.judges("judges") and len(section.runs) > 1:
         return ""
     if len(section.runs) < 2:
-        return f"{section.title}: at least two judges are required, got one ({section.runs[0].label})."
+        return (
+            f"{section.title}: at least two judges are required, "
+            f"got one ({section.runs[0].label})."
+        )
     if section.benchmark.name == OWN:
         return (
-            "Your images have no ratings, so judges cannot be compared. Use `vieval rank` to compare "
-            "the generators, or `vieval label` to make a page for rating images."
+            "Your images have no ratings, "
+            "so judges cannot be compared. "
+            "Use `vieval rank` to compare the generators, "
+            "or `vieval label` to make a page for rating images."
         )
     return f"{section.title}: its statistics have no test to compare two judges."
 
@@ -462,9 +474,7 @@ def _section(
     order: Sequence[str],
     look: Look | None,
 ) -> Section:
-    findings = _all_findings(
-        which, benchmark, runs, options, tuple(benchmark.parts), order
-    )
+    findings = _all_findings(which, benchmark, runs, options, order)
     bias: dict[JudgeName | None, PositionBias | None] = {
         run.name: position_bias(run, options) for run in runs
     }
@@ -493,13 +503,7 @@ def _section(
             board = _drop_pairs(board)
         boards.append(board)
     if not any(board.ranks_generators for board in boards):
-        return Section(
-            benchmark,
-            tuple(runs),
-            findings,
-            tuple(boards),
-            bias=bias,
-        )
+        return Section(benchmark, tuple(runs), findings, tuple(boards), bias=bias)
     contests = _contests(silent, runs, options)
     corrected = tuple(
         ranking for run in runs for ranking in rank_corrected(run, options, look)
@@ -524,18 +528,13 @@ def _all_findings(
     benchmark: Benchmark,
     runs: Sequence[Run],
     options: StatisticsOptions,
-    parts: tuple[str, ...],
     order: Sequence[str],
 ) -> Findings:
+    parts = tuple(benchmark.parts)
     if which == "generators" and benchmark.name != OWN:
         findings = generator_findings(benchmark.name, runs, options)
     else:
-        findings = benchmark.report.findings(
-            benchmark.name,
-            parts,
-            runs,
-            options,
-        )
+        findings = benchmark.report.findings(benchmark.name, parts, runs, options)
     record_parts = parts or tuple(runs[0].records)
     order_ranking = tuple(ranking_against(order, record_parts, runs, options))
     findings += Findings(order_ranking, layouts=layouts("order"))
@@ -584,26 +583,26 @@ def _generator_answers(
     texts = []
     # one leaderboard a judge, and no parts
     if len({board.judge for board in boards}) == len(boards):
-        contests = [board.judge for board in boards if board.measure.counts_contests]
-        biases = {judge: section.bias.get(judge) for judge in contests}
-        joint = several_judges_sentence(
-            boards,
-            [str(j) for j, bias in biases.items() if bias and bias.contradictory],
-        )
-        texts += [Answer(joint, "")] if joint else []
+        contradictory = []
+        for board in boards:
+            bias = section.bias.get(board.judge)
+            if board.measure.counts_contests and bias and bias.contradictory:
+                contradictory.append(str(board.judge))
+        joint = several_judges_sentence(boards, contradictory)
+        if joint:
+            texts.append(Answer(joint, ""))
     names = Counter(
         board.judge.words for board in boards if board.judge and not board.value
     )
     for board in boards:
         board_answer = section.answer(board)
         judge = board.judge
-        if judge is None:
+        if not alone:
             name = ""
-        else:
-            name = judge.words if names[judge.words] < 2 else str(judge)
-        texts.append(
-            board_answer if alone else placed(board_answer, where, board.value, name)
-        )
+            if judge is not None:
+                name = judge.words if names[judge.words] < 2 else str(judge)
+            board_answer = placed(board_answer, where, board.value, name)
+        texts.append(board_answer)
     return texts
 
 
@@ -639,8 +638,10 @@ def _uncorrected(run: Run, board: Leaderboard) -> str:
     aspects = sorted({aspect for image_ratings in ratings for aspect in image_ratings})
     if not aspects:
         return ""
-    rated = enumeration(run.aspects)
-    return f"The ratings of {enumeration(aspects)} were not used, because the judge rates {rated}."
+    return (
+        f"The ratings of {enumeration(aspects)} were not used, "
+        f"because the judge rates {enumeration(run.aspects)}."
+    )
 
 
 def _unmatched_prompts(run: Run, board: Leaderboard) -> str:
@@ -649,8 +650,8 @@ def _unmatched_prompts(run: Run, board: Leaderboard) -> str:
     """
     if board.measure.counts_contests or board.comparison.all_pairs:
         return ""
-    by_uid: dict[tuple[str, str], set[str]] = defaultdict(set)
-    by_text: dict[str, set[str]] = defaultdict(set)
+    by_uid = defaultdict[tuple[str, str], set[str]](set)
+    by_text = defaultdict[str, set[str]](set)
     for record, *_ in run.records_by_sample:
         sample = record.sample
         if isinstance(sample, Sample) and sample.texts:
@@ -658,13 +659,18 @@ def _unmatched_prompts(run: Run, board: Leaderboard) -> str:
             generator = sample.id.image_model
             by_uid[sample.id.part, sample.id.uid].add(generator)
             by_text[text].add(generator)
+    if any(len(generators) > 1 for generators in by_uid.values()):
+        return ""
     equal = sum(len(generators) > 1 for generators in by_text.values())
-    if not equal or any(len(generators) > 1 for generators in by_uid.values()):
+    if not equal:
         return ""
     return (
-        "Prompts are matched by uid, but no two generators share one, although they share "
-        f"{plural(equal, 'prompt text')}. Run `vieval score` again with --columns uid=COLUMN (a "
-        "column that identifies the prompt), or rank folders of images with --prompts."
+        "Prompts are matched by uid, "
+        "but no two generators share one, although they share "
+        f"{plural(equal, 'prompt text')}. "
+        "Run `vieval score` again with --columns uid=COLUMN "
+        "(a column that identifies the prompt), "
+        "or rank folders of images with --prompts."
     )
 
 

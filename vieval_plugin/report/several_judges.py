@@ -34,16 +34,12 @@ def same_scores(runs: Sequence[Run]) -> list[str]:
     verdicts = {run.label: _scored(run) for run in runs}
     groups: list[list[str]] = []
     for label, judge_verdicts in verdicts.items():
-        alike = next(
-            (
-                group
-                for group in groups
-                if _are_same(verdicts[group[0]], judge_verdicts)
-            ),
-            [],
-        )
-        groups += [] if alike else [alike]
-        alike.append(label)
+        for group in groups:
+            if _are_same(verdicts[group[0]], judge_verdicts):
+                group.append(label)
+                break
+        else:
+            groups.append([label])
     sentences = []
     for group in groups:
         if len(group) < 2:
@@ -68,25 +64,27 @@ def _are_same(first: _Verdicts, second: _Verdicts) -> bool:
     common = 0
     distinct = set()
     for sample, verdicts in first.items():
-        scores = second.get(sample)
-        if scores:
-            if len(verdicts) != len(scores) or not all(map(_agree, verdicts, scores)):
-                return False
-            common += 1
-            answers = [(verdict.scores, verdict.choice) for verdict in verdicts]
-            distinct.add(repr(answers))
+        others = second.get(sample)
+        if not others:
+            continue
+        if len(verdicts) != len(others):
+            return False
+        if not all(map(_agree, verdicts, others)):
+            return False
+        common += 1
+        answers = [(verdict.scores, verdict.choice) for verdict in verdicts]
+        distinct.add(repr(answers))
     return common >= LEAST_COMMON and len(distinct) > 1
 
 
 def _agree(first: Verdict, second: Verdict) -> bool:
     """True where all scores are equal that both have, and so is the choice."""
+    if first.choice != second.choice:
+        return False
     aspects = first.scores.keys() & second.scores.keys()
-    scored = bool(aspects) or not (first.scores or second.scores)
-    return (
-        scored
-        and first.choice == second.choice
-        and all(first.scores[a] == second.scores[a] for a in aspects)
-    )
+    if not aspects:
+        return not first.scores and not second.scores
+    return all(first.scores[aspect] == second.scores[aspect] for aspect in aspects)
 
 
 def _sentence(
@@ -97,14 +95,18 @@ def _sentence(
     are_contests = all(
         verdict.choice for sample in common for verdict in verdicts[0][sample]
     )
-    score, unit = ("answer", "contests") if are_contests else ("score", "samples")
-    everyone = "both" if len(labels) == 2 else "all of them"
-    if all(len(judge_verdicts) == len(common) for judge_verdicts in verdicts):
-        scope = ""
-    else:
+    score = "score"
+    unit = "samples"
+    if are_contests:
+        score = "answer"
+        unit = "contests"
+    scope = ""
+    if any(len(judge_verdicts) != len(common) for judge_verdicts in verdicts):
+        everyone = "both" if len(labels) == 2 else "all of them"
         scope = f" that {everyone} scored"
     return (
-        f"{enumeration(labels)} gave the same {score} to all {len(common):,} {unit}{scope}. "
+        f"{enumeration(labels)} gave the same {score} "
+        f"to all {len(common):,} {unit}{scope}. "
         "Are they the same model?"
     )
 
@@ -128,21 +130,21 @@ def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str
     ]
     where_alike = agreement.right_where_alike
     if where_alike.defined:
-        share = percent_text(where_alike)
         sentences.append(
-            f"Where they agree and the ratings differ ({where_alike.n:,}), both are right in "
-            f"{share}."
+            f"Where they agree and the ratings differ ({where_alike.n:,}), "
+            f"both are right in {percent_text(where_alike)}."
         )
     elsewhere = agreement.first_elsewhere
     if elsewhere.defined:
-        where = f"Where they disagree and the ratings differ ({elsewhere.n:,})"
-        second_share = percent_text(agreement.second_elsewhere)
         sentences.append(
-            f"{where}, {first} is right in {percent_text(elsewhere)} and {second} in {second_share}."
+            f"Where they disagree and the ratings differ ({elsewhere.n:,}), "
+            f"{first} is right in {percent_text(elsewhere)} "
+            f"and {second} in {percent_text(agreement.second_elsewhere)}."
         )
-    if agreement.rated_equal:
-        have = "has" if agreement.rated_equal == 1 else "have"
-        sentences.append(f"The other {agreement.rated_equal:,} {have} equal ratings.")
+    rated_equal = agreement.rated_equal
+    if rated_equal:
+        have = "has" if rated_equal == 1 else "have"
+        sentences.append(f"The other {rated_equal:,} {have} equal ratings.")
     return [" ".join(sentences)]
 
 
@@ -156,12 +158,13 @@ def several_judges_sentence(
         boards: one a judge.
         contradictory: judges that contradict themselves, whose answers decide nothing.
     """
+    if len(boards) < 2 or not any(board.comparison.pairs for board in boards):
+        return ""
     best = [
         None if str(board.judge) in contradictory else _best(board.comparison)
         for board in boards
     ]
-    agree = len(boards) == 2 and best[0] == best[1]
-    if agree or len(boards) < 2 or not any(board.comparison.pairs for board in boards):
+    if len(boards) == 2 and best[0] == best[1]:
         return ""
     winners = dict.fromkeys(filter(None, best))
     counts = {name: best.count(name) for name in winners}
@@ -189,12 +192,10 @@ def _judges_findings(
         verb = "finds" if n == 1 else "find"
         findings.append(f"{count} {verb} {name} significantly best")
     if undecided:
-        every = undecided == len(boards)
-        findings.append(
-            "none finds a generator significantly best"
-            if every
-            else f"{number_word(undecided)} cannot tell which is best"
-        )
+        finding = f"{number_word(undecided)} cannot tell which is best"
+        if undecided == len(boards):
+            finding = "none finds a generator significantly best"
+        findings.append(finding)
     if silent:
         contradict = "contradicts itself" if silent == 1 else "contradict themselves"
         findings.append(f"{number_word(silent)} {contradict}")

@@ -17,6 +17,7 @@ import numpy as np
 from vieval_plugin.images import name_of
 from vieval_plugin.judges.protocol import Image, Sample, Status
 from vieval_plugin.meta_evaluation.candidates import candidates_by_prompt
+from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, by_strength
 from vieval_plugin.meta_evaluation.corrected_ranking import (
     CorrectedRanking,
@@ -41,6 +42,7 @@ from vieval_plugin.results.training_records import (
     trained_on,
     was_trained_on,
 )
+from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.tables import equation, text_table
@@ -82,47 +84,46 @@ def leaderboard_table(
     measured = board.measured if wins else board.aspect
     header = ("rank", entrant, f"{measured} [95%]", *columns)
     rows = []
-    for n in board.numbers:
-        cells = (c.get(n.system, "") for c in columns.values())
-        text = estimate_text(n.estimate)
-        rows.append((rank_text(n.ranks), n.system, text, *cells))
-    for r in board.references:
-        count = str(r.estimate.n or "")
-        cells = (count if c == "n" else "" for c in columns)
-        rows.append(("", r.system, estimate_text(r.estimate), *cells))
+    for number in board.numbers:
+        system = number.system
+        cells = [
+            cells_by_system.get(system, "") for cells_by_system in columns.values()
+        ]
+        value = estimate_text(number.estimate)
+        rows.append((rank_text(number.ranks), system, value, *cells))
+    for reference in board.references:
+        count = str(reference.estimate.n or "")
+        cells = [count if column == "n" else "" for column in columns]
+        value = estimate_text(reference.estimate)
+        rows.append(("", reference.system, value, *cells))
     title = _title(board)
     return Table(name, title, header, tuple(rows), len(board.references))
 
 
 def _leaderboard_columns(
     board: Leaderboard, beside: Mapping[str, Mapping[str, Estimate]] | None
-) -> dict[str, Mapping[str, str]]:
+) -> dict[str, dict[str, str]]:
+    columns: dict[str, dict[str, str]] = {}
+    for aspect, means in (beside or {}).items():
+        columns[aspect] = {
+            system: number_text(mean, 3) for system, mean in means.items()
+        }
     kinds = kinds_by_system(board)
-    task_types = kinds if len({*kinds.values()}) > 1 else {}
-    failed = {n.system: failed_text(board, n) for n in board.numbers}
-    columns: dict[str, Mapping[str, str]] = {
-        aspect: {s: number_text(e, 3) for s, e in means.items()}
-        for aspect, means in (beside or {}).items()
-    }
-    columns["task types"] = task_types
+    if len({*kinds.values()}) > 1:
+        columns["task types"] = kinds
     columns["n"] = {n.system: _count_text(board, n) for n in board.numbers}
     if board.ranks_generators and not board.measure.counts_contests:
         columns["images"] = {
             n.system: str(sum(n.statuses.values())) for n in board.numbers
         }
-    columns["failed"] = failed
-    columns["marks"] = {
-        n.system: "; ".join(marks_of(board, n.system)) for n in board.numbers
-    }
-    columns["not ranked because"] = {
-        n.system: reason_words(n.unranked) for n in board.numbers
-    }
-    optional = ("marks", "not ranked because")
-    return {
-        name: cells
-        for name, cells in columns.items()
-        if (any(cells.values()) if name in optional else cells)
-    }
+    columns["failed"] = {n.system: failed_text(board, n) for n in board.numbers}
+    marks = {n.system: "; ".join(marks_of(board, n.system)) for n in board.numbers}
+    if any(marks.values()):
+        columns["marks"] = marks
+    reasons = {n.system: reason_words(n.unranked) for n in board.numbers}
+    if any(reasons.values()):
+        columns["not ranked because"] = reasons
+    return {name: cells for name, cells in columns.items() if cells}
 
 
 def _count_text(board: Leaderboard, number: Number) -> str:
@@ -159,21 +160,28 @@ def drop_shared_columns(table: Table) -> tuple[Table, str]:
     >>> drop_shared_columns(table)[1]
     'in all rows: n = 9'
     """
-    systems = table.rows[: len(table.rows) - table.references]
-    shared = [
-        n
-        for n in range(3, len(table.header))
-        if len(systems) > 1 == len({row[n] for row in systems})
-    ]
-    texts = [equation(table.header[n], systems[0][n]) for n in shared if systems[0][n]]
+    system_count = len(table.rows) - table.references
+    systems = table.rows[:system_count]
+    if system_count < 2:
+        return table, ""
+    shared = set()
+    texts = []
+    for column in range(3, len(table.header)):
+        value, *others = {row[column] for row in systems}
+        if others:
+            continue
+        shared.add(column)
+        if value:
+            texts.append(equation(table.header[column], value))
 
-    def columns(cells: Sequence[str]) -> tuple[str, ...]:
+    def remaining(cells: Sequence[str]) -> tuple[str, ...]:
         return tuple(cell for n, cell in enumerate(cells) if n not in shared)
 
-    header = columns(table.header)
-    rows = tuple(map(columns, table.rows))
-    shared_text = f"in all rows: {', '.join(texts)}" if texts else ""
-    return replace(table, header=header, rows=rows), shared_text
+    rows = tuple(map(remaining, table.rows))
+    shared_text = ""
+    if texts:
+        shared_text = f"in all rows: {', '.join(texts)}"
+    return replace(table, header=remaining(table.header), rows=rows), shared_text
 
 
 def _title(board: Leaderboard) -> str:
@@ -213,8 +221,12 @@ def marks_of(board: Leaderboard, system: str) -> tuple[str, ...]:
     if positions and positions[0] != positions[1]:
         dropped, worst = (position or "not ranked" for position in positions)
         marks.append(f"{PLACE_DEPENDS}: {dropped} without them, {worst} with them")
-    marks += [NOT_ABOVE_CONSTANT] if system in board.not_above_constant else []
-    return (*marks, *filter(None, [board.same_answers.get(system)]))
+    if system in board.not_above_constant:
+        marks.append(NOT_ABOVE_CONSTANT)
+    same_answer = board.same_answers.get(system)
+    if same_answer:
+        marks.append(same_answer)
+    return tuple(marks)
 
 
 def mark_notes(boards: Sequence[Leaderboard]) -> list[str]:
@@ -237,17 +249,20 @@ def kinds_by_system(board: Leaderboard) -> dict[str, str]:
     down by them.
     """
     by_kind = next(iter(board.breakdowns.values()), {})
+    if not by_kind:
+        return {}
     texts = {}
     for number in board.numbers:
-        kinds = [
-            kind
-            for kind, by_system in by_kind.items()
-            if (e := by_system.get(number.system)) and e.defined
-        ]
-        texts[number.system] = " ".join(kinds)
+        kinds = []
+        for kind, by_system in by_kind.items():
+            estimate = by_system.get(number.system)
+            if estimate and estimate.defined:
+                kinds.append(kind)
+        text = " ".join(kinds)
         if len(kinds) == len(by_kind) > 1:
-            texts[number.system] = f"all {len(by_kind)}"
-    return texts if by_kind else {}
+            text = f"all {len(kinds)}"
+        texts[number.system] = text
+    return texts
 
 
 def rank_text(ranks: tuple[int, int] | None) -> str:
@@ -265,72 +280,67 @@ def rank_text(ranks: tuple[int, int] | None) -> str:
 
 def estimate_text(estimate: Estimate) -> str:
     """An estimate with its interval, and what it rests on where that is not everything."""
-    rests_on = str(estimate.coverage) if estimate.defined else ""
-    coverage = f" on {rests_on}" if rests_on else ""
-    return f"{interval_text(estimate, 3)}{coverage}"
+    text = interval_text(estimate, 3)
+    coverage = str(estimate.coverage)
+    if estimate.defined and coverage:
+        text += f" on {coverage}"
+    return text
 
 
 def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
     """The pairs of a leaderboard, the better one first; `name` is the stem of its CSV."""
     comparison = board.comparison
-    doubtful = any(pair.doubtful for pair in comparison.all_pairs)
+    pairs = comparison.all_pairs
     rows = []
-    for pair in map(comparison.ordered, comparison.all_pairs):
-        difference = pair.result.difference
-        if difference.defined and math.isnan(difference.low):
-            text = f"{difference.value:.3f} [no interval]"
-        else:
-            text = interval_text(difference, 3)
-        p_values = p_text(pair.result.p), p_text(pair.adjusted)
+    for pair in map(comparison.ordered, pairs):
         names = f"{pair.first} - {pair.second}"
-        reasons = [pair.reason] if doubtful else []
-        rows.append((names, str(pair.n), text, *p_values, *reasons))
-    is_better_first = not comparison.compared.order and any(
-        pair.significant for pair in comparison.all_pairs
-    )
-    names = "better - worse" if is_better_first else "first - second"
-    measured = (
-        f"{board.measured} minus one half"
-        if board.measure.counts_contests
-        else "difference"
-    )
+        difference = _difference_text(pair)
+        p = p_text(pair.result.p)
+        adjusted = p_text(pair.adjusted)
+        rows.append([names, str(pair.n), difference, p, adjusted])
+    names = "first - second"
+    if not comparison.compared.order and any(pair.significant for pair in pairs):
+        names = "better - worse"
+    measured = "difference"
+    if board.measure.counts_contests:
+        measured = f"{board.measured} minus one half"
     measured = f"{measured} [{share_of_level(comparison.compared.level)}]"
-    value = f", {board.value}" if board.value else ""
-    title = (
-        f"{board.title}: differences on common {board.unit}{value}; {comparison.family}"
-    )
-    header = (
-        names,
-        board.unit,
-        measured,
-        "p",
-        "p (Holm)",
-        *(["reason"] if doubtful else []),
-    )
-    return Table(name, title, header, tuple(rows))
+    header = [names, board.unit, measured, "p", "p (Holm)"]
+    if any(pair.doubtful for pair in pairs):
+        header.append("reason")
+        for row, pair in zip(rows, pairs, strict=True):
+            row.append(comparison.ordered(pair).reason)
+    common = f"common {board.unit}"
+    if board.value:
+        common += f", {board.value}"
+    title = f"{board.title}: differences on {common}; {comparison.family}"
+    return Table(name, title, tuple(header), tuple(tuple(row) for row in rows))
+
+
+def _difference_text(pair: SystemPair) -> str:
+    difference = pair.result.difference
+    if difference.defined and math.isnan(difference.low):
+        return f"{difference.value:.3f} [no interval]"
+    return interval_text(difference, 3)
 
 
 def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list[Table]:
     """Generators by their corrected means, and their corrected differences where there are
     `fewest_pairs` or more.
     """
-    board = corrected.ranking
+    comparison = corrected.ranking.comparison
     means = _means_table(corrected)
-    pairs = board.comparison.all_pairs
+    pairs = comparison.all_pairs
     if len(pairs) < fewest_pairs:
         return [means]
-    table = pairs_table(board)
-    alone = (
-        corrected.ratings_difference(board.comparison.ordered(pair)) for pair in pairs
-    )
-    pair_rows = tuple(
-        (*row, interval_text(e, 3)) for row, e in zip(table.rows, alone, strict=True)
-    )
-    alone_column = (
-        f"people's labels alone [{share_of_level(board.comparison.compared.level)}]"
-    )
-    header = (*table.header, alone_column)
-    return [means, Table(table.name, table.title, header, pair_rows)]
+    table = pairs_table(corrected.ranking)
+    rows = []
+    for row, pair in zip(table.rows, pairs, strict=True):
+        difference = corrected.ratings_difference(comparison.ordered(pair))
+        rows.append((*row, interval_text(difference, 3)))
+    share = share_of_level(comparison.compared.level)
+    header = (*table.header, f"people's labels alone [{share}]")
+    return [means, replace(table, header=header, rows=tuple(rows))]
 
 
 def corrected_rows(corrected: CorrectedRanking) -> Table:
@@ -394,19 +404,27 @@ def contest_table(ranking: ContestRanking) -> Table:
     board = ranking.board
     votes = ranking.strengths
     rows = []
-    for n in by_strength(board.numbers):
-        rank = rank_text(n.ranks)
-        strength = interval_text(n.estimate, digits=3)
-        wins = decimals(votes.shares.get(n.system, math.nan), ".1%")
-        rows.append((rank, n.system, strength, wins, str(n.total)))
-    source = "" if board.aspect == "votes" else f" (votes from {board.aspect})"
+    for number in by_strength(board.numbers):
+        rank = rank_text(number.ranks)
+        strength = interval_text(number.estimate, digits=3)
+        share = votes.shares.get(number.system, math.nan)
+        wins = decimals(share, ".1%")
+        rows.append((rank, number.system, strength, wins, str(number.total)))
+    source = ""
+    if board.aspect != "votes":
+        source = f" (votes from {board.aspect})"
     tie = ""
     if not math.isnan(votes.tie):
         tie = f", ties {votes.tie:.2f}"
-    why = f"; no ranking: {board.comparison.reason}" if board.comparison.reason else ""
-    voters = f"{board.benchmark}/{board.part}, contests by {board.judge}{source}"
-    answered = f"{votes.answered_pairs} of {votes.pairs_asked} pairs answered"
-    title = f"{voters}: Bradley-Terry with ties (Davidson){tie}; {answered}{why}"
+    why = ""
+    if board.comparison.reason:
+        why = f"; no ranking: {board.comparison.reason}"
+    title = (
+        f"{board.benchmark}/{board.part}, contests by {board.judge}{source}: "
+        "Bradley-Terry with ties "
+        f"(Davidson){tie}; "
+        f"{votes.answered_pairs} of {votes.pairs_asked} pairs answered{why}"
+    )
     header = ("rank", "image model", "log strength [95%]", "expected wins", "pairs")
     return Table("contests", title, header, tuple(rows))
 
@@ -416,12 +434,14 @@ def best_of_table(records: Sequence[Record]) -> Table:
     rows = []
     for best, *further in candidates_by_prompt(records).values():
         sample = best.record.sample
+        output = None
+        if isinstance(sample, Sample):
+            output = sample.images.get("output")
+        file = name_of(output) if output else ""
         identity = best.record.id
-        output = sample.images.get("output") if isinstance(sample, Sample) else None
-        cells = (identity.uid, identity.image_model, str(identity.draw))
         score = f"{best.score:.4f}"
         image_count = str(1 + len(further))
-        file = name_of(output) if output else ""
+        cells = (identity.uid, identity.image_model, str(identity.draw))
         rows.append((*cells, score, image_count, file))
     header = ("prompt", "generator", "image", "score", "of", "file")
     return Table("best_of", "", header, tuple(rows))
@@ -486,11 +506,9 @@ def remarks_tables(runs: Sequence[Run]) -> list[Table]:
             share = f"{samples[name]} {total}"
             rows.append((run.label, name, str(n), share))
     header = ("judge", "finding", "times", "samples")
-    return (
-        [Table("findings", "Findings on the verdicts", header, tuple(rows))]
-        if rows
-        else []
-    )
+    if rows:
+        return [Table("findings", "Findings on the verdicts", header, tuple(rows))]
+    return []
 
 
 def trained_on_tables(
@@ -513,18 +531,19 @@ def trained_on_tables(
         records = run.all_records
         sources = {
             record.provenance.config_hash: record.provenance for record in records
-        }.values()
-        own = dict.fromkeys(
-            path for source in sources for path in local_training_records(source)
-        )
-        uids = frozenset().union(*listed_uids, *map(trained_on, own))
+        }
+        paths = list[Path]()
+        for source in sources.values():
+            paths += local_training_records(source)
+        run_uids = map(trained_on, dict.fromkeys(paths))
+        uids = frozenset().union(*listed_uids, *run_uids)
         trained = sum(was_trained_on(record, uids) for record in records)
         if trained:
             total = str(len(records))
             rows.append((run.label, str(trained), total))
     header = ("judge", "samples it was trained on", "of")
-    return (
-        [
+    if rows:
+        return [
             Table(
                 "trained_on",
                 "Judges trained on samples that they judge: numbers do not apply to other samples",
@@ -532,9 +551,7 @@ def trained_on_tables(
                 tuple(rows),
             )
         ]
-        if rows
-        else []
-    )
+    return []
 
 
 def status_counts(folders: Sequence[FolderTotals]) -> list[dict[str, str | int]]:
@@ -577,8 +594,12 @@ def score_totals(
 def _edges(score: ScoreTotals) -> list[str]:
     """The edges of a histogram's bins, the first of which is below 0."""
     bins = len(score.histogram) - 1
-    edges = (f"{n / bins:g}-{(n + 1) / bins:g}" for n in range(bins))
-    return ["< 0", *edges]
+    edges = ["< 0"]
+    for n in range(bins):
+        low = n / bins
+        high = (n + 1) / bins
+        edges.append(f"{low:g}-{high:g}")
+    return edges
 
 
 def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
@@ -605,18 +626,15 @@ def _total_table(
 ) -> Table:
     header = dict.fromkeys(chain.from_iterable(rows))
     texts = (tuple(map(_total_text, row.values())) for row in rows)
-    return Table(
-        name,
-        title,
-        tuple(header),
-        tuple(texts),
-    )
+    return Table(name, title, tuple(header), tuple(texts))
 
 
 def _total_text(cell: str | float | None) -> str:
     if cell is None:
         return ""
-    return f"{cell:.4f}" if isinstance(cell, float) else str(cell)
+    if isinstance(cell, float):
+        return f"{cell:.4f}"
+    return str(cell)
 
 
 @dataclass(frozen=True)
@@ -633,32 +651,30 @@ class ReferencePair:
     @property
     def title(self) -> str:
         """The prompt with the values."""
-        words = [f"{m} {self.values[m]:.{digits}f}" for m, digits in LIKENESS.items()]
+        words = []
+        for metric, digits in LIKENESS.items():
+            words.append(f"{metric} {self.values[metric]:.{digits}f}")
         return f"{self.prompt} ({', '.join(words)})"
 
 
 def likeness_table(pairs: Sequence[ReferencePair], options: StatisticsOptions) -> Table:
     """The likeness of each generator's images to their references."""
     rows = []
-    for generator in dict.fromkeys(pair.generator for pair in pairs):
+    by_generator = grouped((pair.generator, pair) for pair in pairs)
+    for generator, generator_pairs in by_generator.items():
         for metric, digits in LIKENESS.items():
-            scores: dict[str, list[float]] = {}
-            for pair in pairs:
-                if pair.generator == generator:
-                    scores.setdefault(pair.prompt, []).append(pair.values[metric])
+            scores = grouped(
+                (pair.prompt, pair.values[metric]) for pair in generator_pairs
+            )
             means = {prompt: mean_of(values) for prompt, values in scores.items()}
             bootstrap = Bootstrap.for_part(f"{OWN}/{ALL}", options)
-            mean = bootstrap.estimate(
-                mean_over_prompts(means, {prompt: prompt for prompt in means})
-            )
-            ends = np.percentile([*means.values()], _PERCENTILES)
-            value, low, high, *shares = (
-                f"{number:.{digits}f}"
-                for number in (mean.value, mean.low, mean.high, *ends)
-            )
+            prompts = {prompt: prompt for prompt in means}
+            mean = bootstrap.estimate(mean_over_prompts(means, prompts))
+            percentiles = np.percentile([*means.values()], _PERCENTILES)
+            numbers = (mean.value, mean.low, mean.high, *percentiles)
+            value, low, high, *shares = [f"{number:.{digits}f}" for number in numbers]
             interval = f"{value} [{low}, {high}]"
-            prompt_count = str(len(means))
-            rows.append((generator, metric, interval, *shares, prompt_count))
+            rows.append((generator, metric, interval, *shares, str(len(means))))
     header = (
         "generator",
         "metric",

@@ -169,7 +169,9 @@ def short_decimal(value: float, digits: int = _FEWEST_DIGITS) -> str:
     if value and not round(value, digits) and digits < _MOST_DIGITS:
         return short_decimal(value, digits + 1)
     text = f"{value + 0:.{digits}f}"
-    return text if float(text) else text.lstrip("-")
+    if float(text):
+        return text
+    return text.lstrip("-")
 
 
 def number_word(number: int) -> str:
@@ -216,23 +218,17 @@ def protocol(
         level: adjusted p up to which two differ.
         is_gate: whether a gate decides, which counts failures as the lowest score too.
     """
-    missing = (
-        f" Missing ratings: {options.missing_ratings}."
-        if options.missing_ratings != "drop"
-        else ""
-    )
-    wrong_answers = (
-        " A judge's missing answer to a contest counts as wrong."
-        if entrants == "judges"
-        else ""
-    )
+    missing = ""
+    if options.missing_ratings != "drop":
+        missing = f" Missing ratings: {options.missing_ratings}."
+    wrong_answers = ""
+    if entrants == "judges":
+        wrong_answers = " A judge's missing answer to a contest counts as wrong."
     clusters = "the prompts of the contests" if unit == "contests" else f"the {unit}"
     resamples = f"{options.draws} bootstrap resamples of {clusters}"
-    gate_suffix = (
-        " in the table. The gate also counts them as the lowest score"
-        if is_gate
-        else ""
-    )
+    gate_suffix = ""
+    if is_gate:
+        gate_suffix = " in the table. The gate also counts them as the lowest score"
     policy = _POLICIES[options.policy]
     failed_verdicts = f"Failed verdicts {policy}{gate_suffix}.{wrong_answers}{missing}"
     if not tested:
@@ -243,11 +239,9 @@ def protocol(
         "values that the test does not reject, or come from the same resamples"
     )
     if corrected:
-        difference_share = (
-            ""
-            if level == SIGNIFICANCE_LEVEL
-            else f" (for differences {share_of_level(level)})"
-        )
+        difference_share = ""
+        if level != SIGNIFICANCE_LEVEL:
+            difference_share = f" (for differences {share_of_level(level)})"
         tests = "Student's t"
         intervals = f"{difference_share}, from prediction-powered inference"
     return (

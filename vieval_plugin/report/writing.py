@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +21,9 @@ from vieval_plugin.meta_evaluation.comparison import (
 from vieval_plugin.meta_evaluation.costs import durations
 from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard
 from vieval_plugin.meta_evaluation.ratings import HumanRatings
-from vieval_plugin.meta_evaluation.reference_ranking import ORDER
+from vieval_plugin.meta_evaluation.reference_ranking import ORDER, read_order
 from vieval_plugin.meta_evaluation.tables import (
+    Key,
     Table,
     csv_text,
     markdown,
@@ -31,7 +32,6 @@ from vieval_plugin.meta_evaluation.tables import (
 from vieval_plugin.records import OWN
 from vieval_plugin.report.answer import Answer, lines_of
 from vieval_plugin.report.files import finding_texts
-from vieval_plugin.report.inputs import read_order
 from vieval_plugin.report.page.page import page, subject
 from vieval_plugin.report.printed_cells import PrintedComparison, compare_with_printed
 from vieval_plugin.report.sections import Report, Section, sections_of
@@ -75,8 +75,10 @@ def _boards(report: Report) -> list[Leaderboard]:
 def cautions(report: Report) -> list[str]:
     """Lines on what marks mean, and on what a corrected mean is worth."""
     boards = _boards(report)
-    corrected = any(board.measure.uses_ratings for board in boards)
-    return [*mark_notes(boards), *([_CORRECTED] if corrected else [])]
+    notes = mark_notes(boards)
+    if any(board.measure.uses_ratings for board in boards):
+        notes.append(_CORRECTED)
+    return notes
 
 
 def tables_of(report: Report) -> list[Table]:
@@ -125,35 +127,31 @@ def section_tables(
         seconds: of a benchmark and a judge, in words.
         records: training records of models that answered, whose folders the results do not name.
     """
-    ours = [
+    overall = [
         board
         for board in section.boards
         if board.ranks_generators and not board.breakdown
     ]
     generators = [
         board
-        for board in dict.fromkeys((*section.generators, *ours))
+        for board in dict.fromkeys((*section.generators, *overall))
         if not board.measure.uses_ratings
     ]
-    boards = [*section.headlines, *generators]
-    tables = [
-        leaderboard_table(board, section.beside(board), f"headline_{n}")
-        for n, board in enumerate(boards, 1)
-    ]
-    tables = [
-        table for member in section.corrected for table in corrected_tables(member)
-    ] + tables
+    tables: list[Table] = []
+    for member in section.corrected:
+        tables += corrected_tables(member)
+    for n, board in enumerate((*section.headlines, *generators), 1):
+        tables.append(leaderboard_table(board, section.beside(board), f"headline_{n}"))
     paired = [board for board in generators if board.comparison.all_pairs]
-    tables += [
-        pairs_table(board, f"differences_{n}") for n, board in enumerate(paired, 1)
-    ]
+    for n, board in enumerate(paired, 1):
+        tables.append(pairs_table(board, f"differences_{n}"))
     tables += [contest_table(ranking) for ranking in section.contests]
-    tables += [
-        cost_table(section.runs, seconds),
-        *trained_on_tables(section.runs, records),
-    ]
-    tables += [*section.findings.tables, *printed_tables(section.benchmark.printed)]
-    tables += [*remarks_tables(section.runs), statuses_table(section.runs)]
+    tables.append(cost_table(section.runs, seconds))
+    tables += trained_on_tables(section.runs, records)
+    tables += section.findings.tables
+    tables += printed_tables(section.benchmark.printed)
+    tables += remarks_tables(section.runs)
+    tables.append(statuses_table(section.runs))
     return _numbered(tables)
 
 
@@ -186,21 +184,19 @@ def lines(
         gate: the answer of the gate, which stands in the place of all others where there is one.
         elsewhere: where columns are that do not fit.
     """
-    text = [*lines_of([gate] if gate else report.answers), ""]
+    answers = [gate] if gate else report.answers
+    text = [*lines_of(answers), ""]
     for table in tables_of(report):
         text += table_lines(table, elsewhere)
-    notes = [
-        note
-        for _, board in report.judges
-        for note in (*board.comparison.compared.notes, *_pair_lines(board))
-    ]
-    text += [f"note: {line}" for line in dict.fromkeys((*report.notes, *notes))]
+    notes = [*report.notes]
+    for _, board in report.judges:
+        comparison = board.comparison
+        notes += comparison.compared.notes
+        for pair in comparison.all_pairs:
+            notes += pair.notes
+    text += [f"note: {note}" for note in dict.fromkeys(notes)]
     protocols = _protocols(report, options, is_gate=gate is not None)
     return [*text, *cautions(report), *protocols]
-
-
-def _pair_lines(board: Leaderboard) -> Iterator[str]:
-    return (note for pair in board.comparison.all_pairs for note in pair.notes)
 
 
 def _protocols(
@@ -245,8 +241,9 @@ def markdown_text(
     sentences = (*lines_of(report.answers), *cautions(report), *protocols)
     parts += [f"{escaping.markdown_sentence(line)}\n" for line in sentences]
     parts += [f"Note: {escaping.markdown_sentence(note)}\n" for note in report.notes]
-    further = (*report.further, *([over] if over else []))
-    parts += map(markdown, further)
+    parts += map(markdown, report.further)
+    if over:
+        parts.append(markdown(over))
     for section, tables_of_section in zip(report.sections, tables, strict=True):
         name = section.benchmark.name
         title = section.title if name == OWN else name
@@ -351,15 +348,12 @@ def write_report(
     """
     reference_order = read_order(order) if order else ()
     report = sections_of(results, "all", options, ratings, reference_order)
-    cells = {
-        key: value
-        for section in report.sections
-        for key, value in section.findings.cells.items()
-    }
+    cells = _cells(report)
     if order and not any(key.table == ORDER for key in cells):
         names = ", ".join(reference_order[:5])
         raise VievalError(
-            f"{order}: the results must have scores for at least two of its image models; "
+            f"{order}: the results must have scores for at least two "
+            "of its image models; "
             f"it lists {names}"
         )
     comparison = compare_with_printed(expected, cells) if expected else None
@@ -368,20 +362,31 @@ def write_report(
     written = WrittenReport(comparison, printed_lines, report)
     if folder is None:
         return written
-    over = _benchmark_average(report.sections, options)
     seconds = durations(report.runs)
     tables = [
         section_tables(section, seconds, training_records)
         for section in report.sections
     ]
-    files: dict[str, str | bytes] = {}
-    for section, tables_of_section in zip(report.sections, tables, strict=True):
-        benchmark = section.benchmark.name
-        for table in tables_of_section:
-            files[f"{benchmark}_{table.name}.csv"] = csv_text(table)
-    further = (*report.further, *([over] if over else []))
-    files |= {f"{table.name}.csv": csv_text(table) for table in further}
+    over = _benchmark_average(report.sections, options)
+    files = _table_files(report, tables, over)
     files[REPORT_MD] = markdown_text(report, options, tables, over, comparison)
+    files["cells.json"] = _cells_text(report)
+    files |= finding_texts(report, options)
+    protocols = _protocols(report, options)
+    files[PAGE] = page(report, options, folder, tables, protocols, over)
+    write_folder(folder, files)
+    return written
+
+
+def _cells(report: Report) -> dict[Key, float]:
+    cells: dict[Key, float] = {}
+    for section in report.sections:
+        cells |= section.findings.cells
+    return cells
+
+
+def _cells_text(report: Report) -> str:
+    """All cells as JSON, those of each benchmark under its name."""
     documents = [
         {
             "benchmark": section.benchmark.name,
@@ -389,12 +394,23 @@ def write_report(
         }
         for section in report.sections
     ]
-    files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
-    files |= finding_texts(report, options)
-    protocols = _protocols(report, options)
-    files[PAGE] = page(report, options, folder, tables, protocols, over)
-    write_folder(folder, files)
-    return written
+    return json.dumps(documents, indent=1, allow_nan=False)
+
+
+def _table_files(
+    report: Report, tables: Sequence[Sequence[Table]], over: Table | None
+) -> dict[str, str | bytes]:
+    """A CSV of each table by its name, after that of its benchmark where it is of one."""
+    files: dict[str, str | bytes] = {}
+    for section, tables_of_section in zip(report.sections, tables, strict=True):
+        benchmark = section.benchmark.name
+        for table in tables_of_section:
+            files[f"{benchmark}_{table.name}.csv"] = csv_text(table)
+    for table in report.further:
+        files[f"{table.name}.csv"] = csv_text(table)
+    if over:
+        files[f"{over.name}.csv"] = csv_text(over)
+    return files
 
 
 def _benchmark_average(
@@ -404,13 +420,10 @@ def _benchmark_average(
     tested = dict[str, list[ComparedStatistic]]()
     for section in sections:
         for board in section.headlines:
-            if (
-                board.aspect == section.headlines[0].aspect
-                and board.comparison.all_pairs
-            ):
-                tested.setdefault(section.benchmark.name, []).append(
-                    board.comparison.compared
-                )
+            is_default = board.aspect == section.headlines[0].aspect
+            if is_default and board.comparison.all_pairs:
+                compared = tested.setdefault(section.benchmark.name, [])
+                compared.append(board.comparison.compared)
     if len(tested) < 2:
         return None
     statistic = average_benchmarks(tested)

@@ -99,9 +99,10 @@ def read_baseline(
         now = {key: contents for key, contents in now.items() if key in then}
     if then != now:
         raise VievalError(
-            f"--against {path}: the prompts differ (digest {_digest(then)}, now "
-            f"{_digest(now)}): {_first_difference(then, now)}; make a new baseline "
-            "from these prompts"
+            f"--against {path}: the prompts differ "
+            f"(digest {_digest(then)}, now {_digest(now)}): "
+            f"{_first_difference(then, now)}; "
+            "make a new baseline from these prompts"
         )
     _require_same_fields(records, earlier, path)
     names = (generator, path.stem, f"{path.stem} (baseline)")
@@ -261,7 +262,8 @@ def _first_difference(then: _Prompts, now: _Prompts) -> str:
     for key in then:
         if key in now and (difference := text_difference(then[key], now[key])):
             return f"{key[2]!r} has {difference}"
-    if missing := [key for key in then if key not in now]:
+    missing = [key for key in then if key not in now]
+    if missing:
         return (
             f"missing {len(missing)} of its {len(then)} prompts "
             f"(first: {missing[0][2]!r})"
@@ -406,22 +408,15 @@ def _read(path: Path, number: int, line: str) -> Night:
 
 
 def _images_digest(records: Sequence[Record], generator: str) -> str:
-    files: Mapping[tuple[str, str, int], tuple[str, ...]] = files_by_generator(
-        records
-    ).get(generator, {})
+    files = files_by_generator(records).get(generator)
     if files and all(map(all, files.values())):
-        return _short_digest(sorted((*key, *digests) for key, digests in files.items()))
-    return _short_digest(
-        sorted(
-            (
-                r.id.part,
-                r.id.uid,
-                r.id.draw,
-                sorted(r.verdict.scores.items()),
-            )
-            for r in records
-        )
-    )
+        rows = sorted((*key, *digests) for key, digests in files.items())
+        return _short_digest(rows)
+    verdicts = []
+    for record in records:
+        scores = sorted(record.verdict.scores.items())
+        verdicts.append((record.id.part, record.id.uid, record.id.draw, scores))
+    return _short_digest(sorted(verdicts))
 
 
 def _short_digest(content: object) -> str:

@@ -116,6 +116,9 @@ def calibrate(
     kept_labels = labels.where(is_kept)
     on_prompts = on_prompts[:, is_kept]
     on_generators = on_generators[:, is_kept]
+    generator_errors = None
+    if not np.isnan(on_generators).any():
+        generator_errors = _errors(kept_labels, on_generators)
     source = run.all_records[0].provenance
     calibration = Calibration(
         source.judge,
@@ -126,27 +129,35 @@ def calibrate(
         knots,
         len(kept_labels.kinds),
         _errors(kept_labels, on_prompts),
-        None if np.isnan(on_generators).any() else _errors(kept_labels, on_generators),
+        generator_errors,
         accepted,
         tuple(refused),
-    )
-    scored = [
-        image for image in images if aspect in image.scores and image.kind in knots
-    ]
-    added = [calibration.added(image.scores, image.kind) for image in scored]
-    groups = [image.group for image in scored]
-    raw, calibrated = (
-        tied_share([scores[name] for scores in added], groups)
-        for name in (aspect, calibration.name)
     )
     return CalibrationResult(
         calibration,
         better,
-        (raw, calibrated),
+        _tied_shares(images, calibration),
         len(labels.kinds),
         Counter(kind for kind in labels.kinds if kind not in labels.large_kinds),
         selection,
     )
+
+
+def _tied_shares(
+    images: Sequence[Observation], calibration: Calibration
+) -> tuple[float, float]:
+    """Return the shares of pairs that raw and calibrated scores tie."""
+    aspect = calibration.aspect
+    scored = [
+        image
+        for image in images
+        if aspect in image.scores and image.kind in calibration.knots
+    ]
+    added = [calibration.added(image.scores, image.kind) for image in scored]
+    groups = [image.group for image in scored]
+    raw = [scores[aspect] for scores in added]
+    calibrated = [scores[calibration.name] for scores in added]
+    return tied_share(raw, groups), tied_share(calibrated, groups)
 
 
 def _images(run: Run) -> Iterator[Observation]:
@@ -265,15 +276,47 @@ def calibrate_scores(results: Results, calibration: Calibration) -> Results:
 
 def calibration_lines(result: CalibrationResult) -> Iterator[str]:
     """Lines on a calibration: the title, its evidence, and its limits."""
+    gains = {
+        "the raw score": result.better.over_raw,
+        "the mean label": result.better.over_constant,
+    }
+    yield from _title_lines(result, gains)
+    for name, gain in gains.items():
+        yield (
+            f"Squared error on {result.labels} held-out labels, calibrated minus "
+            f"{name}: {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]. "
+            "The interval must be below 0."
+        )
     calibration = result.calibration
-    better = result.better
-    raw_ties, ties = result.ties
+    if not result.better.accepted:
+        needed = result.better.labels_needed(calibration.labels)
+        if needed:
+            yield f"With about {needed:,} labels, the difference would be found four times in five."
+        else:
+            yield f"Even with {MOST_LABELS:,} labels, a difference would not be found four times in five."
+    yield from _task_type_lines(result)
+    yield f"Typical error on unlabelled prompts: {_errors_text(calibration.on_prompts)}."
+    generator_errors = "unknown, because a task type has labels from one generator only"
+    if calibration.on_generators:
+        generator_errors = _errors_text(calibration.on_generators)
+    yield f"Typical error on unlabelled generators: {generator_errors}."
+    on_prompts = calibration.on_prompts
+    if calibration.accepted and on_prompts.calibrated >= on_prompts.median:
+        yield (
+            "Predicting the median label for every image is, on average, at least as "
+            "accurate: the calibrated score shows which images are better, but not "
+            "by how much."
+        )
+    yield _ties_line(result)
+
+
+def _title_lines(
+    result: CalibrationResult, gains: Mapping[str, Estimate]
+) -> Iterator[str]:
+    """The title of a calibration: accepted, or why it is not."""
+    calibration = result.calibration
     judge = f"{calibration.judge} {calibration.setting}".strip()
     score = f"{calibration.aspect} of {judge} ({calibration.backbone})"
-    gains = {
-        "the raw score": better.over_raw,
-        "the mean label": better.over_constant,
-    }
     if calibration.accepted:
         yield f"{score} is {calibration.sentence}."
     elif result.selection:
@@ -285,31 +328,23 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
             "The judge's mean on the rated images minus its mean on the others is "
             f"{interval_text(result.selection, 3)}."
         )
-    elif better.accepted:
+    elif result.better.accepted:
         yield (
             f"Not calibrated: {calibration.labels} ratings do not show that "
             "calibration helps for any task type."
         )
     else:
-        unbeaten = enumeration(
-            [name for name, gain in gains.items() if gain.high >= 0], "or"
-        )
+        names = [name for name, gain in gains.items() if gain.high >= 0]
+        unbeaten = enumeration(names, "or")
         yield (
             f"Not calibrated: with {calibration.labels} ratings, calibrated {score} "
             f"is not measurably closer to people's ratings than {unbeaten}."
         )
-    for name, gain in gains.items():
-        yield (
-            f"Squared error on {result.labels} held-out labels, calibrated minus "
-            f"{name}: {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]. "
-            "The interval must be below 0."
-        )
-    if not better.accepted:
-        needed = better.labels_needed(calibration.labels)
-        if needed:
-            yield f"With about {needed:,} labels, the difference would be found four times in five."
-        else:
-            yield f"Even with {MOST_LABELS:,} labels, a difference would not be found four times in five."
+
+
+def _task_type_lines(result: CalibrationResult) -> Iterator[str]:
+    """Lines on task types without a calibration, and on those without one of their own."""
+    calibration = result.calibration
     if calibration.refused:
         kinds = enumeration(calibration.refused)
         yield (
@@ -317,37 +352,29 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
             "show that calibration helps."
         )
     if result.common:
-        kinds = enumeration(
-            [f"{kind} ({labels})" for kind, labels in result.common.items()]
-        )
+        counts = [f"{kind} ({labels})" for kind, labels in result.common.items()]
         yield (
             f"Task types with fewer than {LEAST_LABELS} ratings or {LEAST_PROMPTS} "
-            f"prompts use the function fitted to all ratings: {kinds}."
+            f"prompts use the function fitted to all ratings: {enumeration(counts)}."
         )
-    for errors, where in (
-        (calibration.on_prompts, "prompts"),
-        (calibration.on_generators, "generators"),
-    ):
-        numbers = errors and (
-            f"{errors.calibrated:.3f} calibrated, {errors.raw:.3f} raw, "
-            f"{errors.median:.3f} with the median label"
-        )
-        unknown = "unknown, because a task type has labels from one generator only"
-        yield f"Typical error on unlabelled {where}: {numbers or unknown}."
-    if (
-        calibration.accepted
-        and calibration.on_prompts.calibrated >= calibration.on_prompts.median
-    ):
-        yield (
-            "Predicting the median label for every image is, on average, at least as "
-            "accurate: the calibrated score shows which images are better, but not "
-            "by how much."
-        )
-    shares = (
-        f"{ties:.0%} of pairs on the same prompt, {raw_ties:.0%} with the raw score"
+
+
+def _errors_text(errors: TypicalErrors) -> str:
+    return (
+        f"{errors.calibrated:.3f} calibrated, {errors.raw:.3f} raw, "
+        f"{errors.median:.3f} with the median label"
     )
-    tied = "" if math.isnan(ties) else f" ({shares})"
-    yield (
-        f"Calibration creates ties{tied}, so rankings, tests and rewards use the raw "
+
+
+def _ties_line(result: CalibrationResult) -> str:
+    raw_ties, ties = result.ties
+    shares = ""
+    if not math.isnan(ties):
+        shares = (
+            f" ({ties:.0%} of pairs on the same prompt, "
+            f"{raw_ties:.0%} with the raw score)"
+        )
+    return (
+        f"Calibration creates ties{shares}, so rankings, tests and rewards use the raw "
         "score. The error is typical, not an upper bound."
     )

@@ -120,9 +120,11 @@ def plain(record: Record) -> Record:
     )
     paths = [step.path for step in verdict.trace]
     path_parts = chain(*paths)
-    if reason := overlong(*names, *labels, *by, *path_parts):
+    reason = overlong(*names, *labels, *by, *path_parts)
+    if reason:
         raise VievalError(reason)
-    if (deep := max(map(len, paths), default=0)) > _DEEPEST:
+    deep = max(map(len, paths), default=0)
+    if deep > _DEEPEST:
         raise VievalError(
             f"a step must be nested at most {_DEEPEST} levels deep, got {deep}"
         )

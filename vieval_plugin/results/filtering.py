@@ -20,6 +20,7 @@ from vieval_plugin.media.files import unfinished_file
 from vieval_plugin.readers.arrow_tables import batches_of, parquet_file, reading_table
 from vieval_plugin.readers.places import Place, arrow, place_at
 from vieval_plugin.readers.webdataset import ADDED, copy_samples
+from vieval_plugin.records import Provenance
 from vieval_plugin.results.shard_verdicts import (
     VerdictFolder,
     open_shards,
@@ -142,29 +143,34 @@ def filter_shards(
         os.replace(unfinished, out)
     except OSError as error:
         raise VievalError(
-            f"{out}: cannot be written ({error.strerror or error}); free disk space "
-            "or choose another --out"
+            f"{out}: cannot be written "
+            f"({error.strerror or error}); "
+            "free disk space or choose another --out"
         ) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     source = opened.plan.provenance
     lines: list[str] = []
     if calibration:
-        replaced = calibration.replaced(source)
+        lines = _calibration_lines(calibration, source, kinds)
         source = replace(source, calibration=calibration.described)
-        lines = [
-            replaced,
-            *(
-                f"no {calibration.name} for {plural(count, 'row')} of task type "
-                f"{kind}, because ratings of that type do not show that "
-                "calibration helps"
-                for kind, count in kinds.items()
-                if kind in calibration.refused
-            ),
-        ]
     hidden = hidden_images(opened.plan.files, opened.plan.columns.values())
     notes = filter(None, (source.calibration_note, *lines, opened.note, *hidden))
     return FilteredRows(verdicts, passed, files, tuple(notes))
+
+
+def _calibration_lines(
+    calibration: Calibration, source: Provenance, kinds: Mapping[str, int]
+) -> list[str]:
+    """Return lines on the scores that a calibration replaces, and on rows without one."""
+    lines = [calibration.replaced(source)]
+    for kind, count in kinds.items():
+        if kind in calibration.refused:
+            lines.append(
+                f"no {calibration.name} for {plural(count, 'row')} of task type {kind}, "
+                "because ratings of that type do not show that calibration helps"
+            )
+    return lines
 
 
 def _columns(opened: VerdictFolder, where: str) -> list[str]:
@@ -264,12 +270,14 @@ def _problem(error: str, columns: Sequence[str]) -> str:
     """Turn DuckDB's message about a condition into a sentence; `columns` are the known
     columns.
     """
-    if missing := _NO_COLUMN.search(error):
+    missing = _NO_COLUMN.search(error)
+    if missing:
         hint = did_you_mean(missing[1], columns, 0.6) or ";"
         known_names = abbreviated(columns)
         return (
-            f"unknown column {missing[1]!r}{hint} known columns: {known_names}; columns of "
-            "the data set are not supported, and strings require single quotes"
+            f"unknown column {missing[1]!r}{hint} known columns: {known_names}; "
+            "columns of the data set are not supported, "
+            "and strings require single quotes"
         )
     first_line = error.splitlines()[0]
     reason = first_line.partition(" Error: ")[2][:200]
@@ -333,13 +341,7 @@ def _write_parquet(
     with reading_table(source):
         schema = parquet_file(source).schema_arrow
     added = passing.drop_columns(list(_KEY))
-    for field in added.schema:
-        if field.name in schema.names:
-            raise VievalError(
-                f"{source}: already has a column {field.name!r}; set a prefix for the "
-                "new columns with --prefix"
-            )
-        schema = schema.append(field)
+    schema = _extended_schema(schema, added.schema, source)
     numbers = passing["row"].to_numpy()
     group: list[Any] = []
     written = 0
@@ -354,10 +356,7 @@ def _write_parquet(
                     rows = rows.append_column(name, added_column)
                 group.append(rows)
                 written += rows.num_rows
-            if (
-                sum(table.nbytes for table in group) > _MOST_BYTES
-                or sum(table.num_rows for table in group) > _MOST_ROWS
-            ):
+            if _is_full(group):
                 writer.write_table(pyarrow.concat_tables(group).cast(schema))
                 group.clear()
         if group:
@@ -367,6 +366,25 @@ def _write_parquet(
             f"{source}: rows with verdicts are missing; list them with `vieval "
             "shards --verify`"
         )
+
+
+def _extended_schema(schema: Any, added: Any, source: Place) -> Any:
+    """Append the fields of new columns to a schema."""
+    for field in added:
+        if field.name in schema.names:
+            raise VievalError(
+                f"{source}: already has a column {field.name!r}; "
+                "set a prefix for the new columns with --prefix"
+            )
+        schema = schema.append(field)
+    return schema
+
+
+def _is_full(tables: Sequence[Any]) -> bool:
+    """Return whether tables are enough for a row group."""
+    if sum(table.nbytes for table in tables) > _MOST_BYTES:
+        return True
+    return sum(table.num_rows for table in tables) > _MOST_ROWS
 
 
 def _batches(source: Place, file: InputFile, numbers: Any) -> Iterator[tuple[int, Any]]:

@@ -145,10 +145,14 @@ def records_of_rows(rows: Sequence[JsonObject]) -> list[Record]:
 
 
 def _holds_numbers(values: Iterable[Any]) -> bool:
-    present = [value for value in values if value is not None]
-    return bool(present) and all(
-        isinstance(value, Real) and not isinstance(value, bool) for value in present
-    )
+    has_numbers = False
+    for value in values:
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, Real):
+            return False
+        has_numbers = True
+    return has_numbers
 
 
 def _record(
@@ -200,4 +204,6 @@ def _verdict(cells: dict[str, str], values: dict[str, float], number: int) -> Ve
         raise VievalError(f"row {number} of the data frame: unknown status {status!r}")
     verdict = Verdict(values, Status(status))
     usable = verdict.status.usable
-    return verdict if usable else unjudged(verdict.status, cells["reason"])
+    if usable:
+        return verdict
+    return unjudged(verdict.status, cells["reason"])

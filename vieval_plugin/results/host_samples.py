@@ -42,11 +42,14 @@ def samples_files(result: Path) -> list[Path]:
         return [result]
     if not exists(result):
         raise VievalError(f"{result}: no such file or folder")
-    if card_verdicts := _verdicts_of_card(result):
+    card_verdicts = _verdicts_of_card(result)
+    if card_verdicts:
         return card_verdicts
     by_folder_and_task: dict[tuple[Path, str], list[Path]] = {}
     for path in sorted({real(path) for path in result.rglob(SAMPLES)}):
-        folder = path.parent.parent if _RUN.match(path.parent.name) else path.parent
+        folder = path.parent
+        if _RUN.match(path.parent.name):
+            folder = path.parent.parent
         task = re.sub(r"^.*_samples_", "", path.name)
         by_folder_and_task.setdefault((folder, task), []).append(path)
     task_files = by_folder_and_task.values()

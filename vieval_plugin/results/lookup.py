@@ -112,11 +112,9 @@ class Lookup:
         prepared = judge_of(source)
         now = prepared.provenance
         if (now.settings, now.pack_hash) != (source.settings, source.pack_hash):
-            remedy = (
-                "restore that pack"
-                if source.options
-                else f"set {config.FILE_VARIABLE} to the run's options file"
-            )
+            remedy = "restore that pack"
+            if not source.options:
+                remedy = f"set {config.FILE_VARIABLE} to the run's options file"
             raise VievalError(
                 f"{record.id}: judged as {source.setting} with pack {source.pack} "
                 f"({source.pack_hash}), but the current options use {now.setting} "
@@ -131,7 +129,8 @@ def require_as_judged(record: Record, judged: Judged) -> None:
     """Raise VievalError if the texts or images of a record's sample or contest differ
     from those that were judged.
     """
-    if image := next(filter(is_changed, images_of(judged)), None):
+    image = next(filter(is_changed, images_of(judged)), None)
+    if image:
         raise VievalError(
             f"{record.id}: {name_of(image)} has changed since it was judged; restore "
             "it, or run the judge again"
@@ -145,7 +144,9 @@ def require_as_judged(record: Record, judged: Judged) -> None:
 
 def _names_of_file(record: Record) -> tuple[str, ...]:
     file = output_file(record)
-    return (file, Path(file).stem) if file else ()
+    if file:
+        return (file, Path(file).stem)
+    return ()
 
 
 def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
@@ -161,8 +162,9 @@ def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
     for result in results:
         if not (is_shards(result) or exists(result)):
             raise VievalError(
-                f"{result}: no such file or folder; pass a run's --output_path, or "
-                "the output of vieval score"
+                f"{result}: no such file or folder; "
+                "pass a run's --output_path, "
+                "or the output of vieval score"
             )
         for path in samples_files(result):
             if is_shards(path):
@@ -292,7 +294,8 @@ def rerun(
 def require_consistent(records: Iterable[Record]) -> None:
     """Raise VievalError for the first verdict that contradicts itself."""
     for record in records:
-        if reason := contradiction(record):
+        reason = contradiction(record)
+        if reason:
             raise VievalError(
                 f"{record.id}: {reason}; restore the file, or run the judge again"
             )

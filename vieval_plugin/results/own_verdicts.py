@@ -111,8 +111,9 @@ def _common_and_runs(
         return common, provenances
     except FileNotFoundError:
         raise VievalError(
-            f"{path}: {document_file.name}, which records the judges used, is missing "
-            "from the same folder; copy it there, or run the judge again"
+            f"{path}: {document_file.name}, "
+            "which records the judges used, is missing from the same folder; "
+            "copy it there, or run the judge again"
         ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = line_of(error)
@@ -160,7 +161,8 @@ def record_of_line(
     row = read_json(line)
     if "\\u" in line:
         _require_whole_characters(row)
-    if (written := row.get("vieval")) != SCHEMA:
+    written = row.get("vieval")
+    if written != SCHEMA:
         raise VievalError(f"unsupported schema version {written}; {UPGRADE}")
     if row["run"] not in runs:
         raise VievalError(

@@ -24,16 +24,23 @@ def prompt_difference(first: Sample, second: Sample) -> str:
 
     Texts are compared, and also the prompts' images if the SHA-256 of both is known.
     """
-    if difference := text_difference(first.texts, second.texts):
+    difference = text_difference(first.texts, second.texts)
+    if difference:
         return difference
-    ours, theirs = (
-        {role: i.sha256 for role, i in s.images.items() if len(i.sha256) == _DIGITS}
-        for s in (first, second)
-    )
-    for role, digest in ours.items():
-        if role != "output" and theirs.get(role, digest) != digest:
+    second_digests = _digests(second)
+    for role, digest in _digests(first).items():
+        if role != "output" and second_digests.get(role, digest) != digest:
             return f"another image {role}"
     return ""
+
+
+def _digests(sample: Sample) -> dict[str, str]:
+    """Known SHA-256 of a sample's images by role."""
+    digests = {}
+    for role, image in sample.images.items():
+        if len(image.sha256) == _DIGITS:
+            digests[role] = image.sha256
+    return digests
 
 
 def text_difference(first: Mapping[str, str], second: Mapping[str, str]) -> str:
@@ -68,10 +75,12 @@ def prompt_forms(sample: Sample) -> frozenset[str]:
     digests = " ".join(images[role].sha256 for role in sorted(images))
     text = " ".join(sample.texts.values()).lower()
     words = text.split()[:_MOST_WORDS]
-    return frozenset(
-        f"{digests} | {' '.join([*words[:position], '_', *words[position + 1 :]])}"
-        for position in range(len(words))
-    )
+    forms = set()
+    for position in range(len(words)):
+        masked = [*words]
+        masked[position] = "_"
+        forms.add(f"{digests} | {' '.join(masked)}")
+    return frozenset(forms)
 
 
 def similar_prompts_note(samples: Iterable[Sample]) -> str:
@@ -87,9 +96,10 @@ def similar_prompts_note(samples: Iterable[Sample]) -> str:
     if not similar:
         return ""
     return (
-        f"{similar} of {len(forms)} prompts differ from another prompt by at most "
-        "one word. If they come from templates, add a column `group` with the "
-        "template, so that its prompts count as one unit."
+        f"{similar} of {len(forms)} prompts differ from another prompt "
+        "by at most one word. "
+        "If they come from templates, add a column `group` with the template, "
+        "so that its prompts count as one unit."
     )
 
 
@@ -136,9 +146,10 @@ def _differences(run: Run) -> dict[SampleId, str]:
     for record in run.all_records:
         if isinstance(record.sample, Sample) and record.sample.texts:
             uid = _uid_of(record.id)
-            if difference := prompt_difference(
+            difference = prompt_difference(
                 first.setdefault(uid, record.sample), record.sample
-            ):
+            )
+            if difference:
                 differences.setdefault(uid, difference)
     return differences
 

@@ -99,7 +99,9 @@ class Recording:
             recorded or self.covers(identity.benchmark) or self.has_candidates(judged)
         ):
             raise VievalError(self.lacks(identity.benchmark, identity.part))
-        return recorded[repeat] if repeat < len(recorded) else (_MISSING, None)
+        if repeat < len(recorded):
+            return recorded[repeat]
+        return (_MISSING, None)
 
     def covers(self, benchmark: str) -> bool:
         """Return whether any part of a benchmark has verdicts, so that another part is
@@ -144,9 +146,9 @@ class Recording:
             are_contests = any(isinstance(s, Contest) for s in samples.values())
             what = "contests" if are_contests else "samples"
             benchmark = part.partition("/")[0]
-            is_sibling_part_covered = part not in self.covered and self.covers(
-                benchmark
-            )
+            is_sibling_part_covered = False
+            if part not in self.covered:
+                is_sibling_part_covered = self.covers(benchmark)
             if missing_count == len(recordings) and not is_sibling_part_covered:
                 raise self._mismatch_error(part, list(samples), what)
             if missing_count or partly:
@@ -161,11 +163,12 @@ class Recording:
     ) -> VievalError:
         """The error for a part of which no requested id was recorded."""
         ids = [key for key in self.verdicts if _part_of(key) == part]
+        first_recorded = next(iter(ids), "none")
         return VievalError(
-            f"{self.source}: {self.judge} has no recorded verdicts on the "
-            f"{len(requested)} {what} of {part}: 0 of {len(ids)} recorded "
-            f"ids match (first requested: {requested[0]}; first "
-            f"recorded: {next(iter(ids), 'none')})"
+            f"{self.source}: {self.judge} has no recorded verdicts "
+            f"on the {len(requested)} {what} of {part}: "
+            f"0 of {len(ids)} recorded ids match "
+            f"(first requested: {requested[0]}; first recorded: {first_recorded})"
         )
 
 
@@ -184,7 +187,9 @@ def _combined_recording(recordings: Sequence[Recorded]) -> Recorded:
 
 
 def _id(judged: SampleId | Judged) -> SampleId:
-    return judged if isinstance(judged, SampleId) else judged.id
+    if isinstance(judged, SampleId):
+        return judged
+    return judged.id
 
 
 def _part_of(identity: SampleId) -> str:

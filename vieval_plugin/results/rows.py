@@ -30,7 +30,8 @@ def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:
     """
     if path.name.endswith(PARTIAL) and not partial:
         raise VievalError(
-            f"{path}: from an incomplete run; run the same command again to resume, "
+            f"{path}: from an incomplete run; "
+            "run the same command again to resume, "
             "or pass --partial to read it as it is"
         )
     if is_flat(path):
@@ -46,8 +47,9 @@ def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:
     except (OSError, UnicodeDecodeError) as error:
         if isinstance(error, UnicodeDecodeError) and format_of(path.read_bytes()):
             raise VievalError(
-                f"{path}: this is an image, not results; to rank images, put the "
-                "images of each generator in a folder and pass --prompts"
+                f"{path}: this is an image, not results; "
+                "to rank images, put the images of each generator in a folder and "
+                "pass --prompts"
             ) from None
         raise VievalError(
             f"{path}: cannot be read ({error}); restore it, or leave it out"
@@ -83,4 +85,6 @@ def sample_of(record: Record) -> Judged | None:
         from vieval_plugin.results.shard_verdicts import input_sample
 
         return input_sample(record.row)
-    return reread_cells(record.sample) if record.sample else None
+    if record.sample:
+        return reread_cells(record.sample)
+    return None

@@ -4,6 +4,7 @@ one backbone on one benchmark.
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import SampleId, Status
+from vieval_plugin.meta_evaluation.ratings import HumanRatings, rated
 from vieval_plugin.readers.places import is_shards
 from vieval_plugin.records import Record, RecordsByPart, Run
 from vieval_plugin.results.host_samples import samples_files
@@ -86,16 +88,10 @@ def load_results(
     unreadable = list[str]()
     notes = list[str]()
     totals = []
-    results_and_labels = zip(
-        results,
-        labels or [""] * len(results),
-        strict=True,
-    )
-    files = {
-        file: label
-        for result, label in results_and_labels
-        for file in samples_files(result)
-    }
+    files: dict[Path, str] = {}
+    path_labels = labels or [""] * len(results)
+    for result, label in zip(results, path_labels, strict=True):
+        files |= dict.fromkeys(samples_files(result), label)
     for path, label in files.items():
         try:
             if not is_shards(path):
@@ -110,13 +106,7 @@ def load_results(
         except VievalError as error:
             unreadable.append(str(error))
             continue
-        if path.name.endswith(PARTIAL):
-            notes.append(
-                f"{path} is from an incomplete run ({plural(len(rows), 'verdict')} so "
-                "far), and the final numbers may differ"
-            )
-        elif note := missing_note(path, list(chain(*rows))):
-            notes.append(note)
+        notes += filter(None, [_file_note(path, rows)])
         for number, judged in enumerate(rows, start=1):
             first = judged[0]
             source = source_of(first.provenance, label)
@@ -124,11 +114,7 @@ def load_results(
             row = first.row
             where = f"{row.file}:{row.row}" if row else f"line {number}"
             if key in records_by_source:
-                raise VievalError(
-                    f"{path}: {where}: the verdict on {first.id} by "
-                    f"{source.name} {source.judge} is also in {origin[key]}; pass "
-                    "only one of the two, or distinguish the runs with --label"
-                )
+                raise _repeated_verdict_error(f"{path}: {where}", *key, origin[key])
             records_by_source[key] = judged
             origin[key] = f"{where} of {path}"
     if unreadable and not records_by_source:
@@ -139,6 +125,28 @@ def load_results(
         tuple(notes),
         tuple(totals),
         tuple(results),
+    )
+
+
+def _file_note(path: Path, rows: Sequence[tuple[Record, ...]]) -> str:
+    """Return the line on verdicts that a file does not have, if any."""
+    if not path.name.endswith(PARTIAL):
+        return missing_note(path, list(chain(*rows)))
+    return (
+        f"{path} is from an incomplete run "
+        f"({plural(len(rows), 'verdict')} so far), "
+        "and the final numbers may differ"
+    )
+
+
+def _repeated_verdict_error(
+    where: str, sample: SampleId, source: Source, other: str
+) -> VievalError:
+    return VievalError(
+        f"{where}: the verdict on {sample} by {source.name} {source.judge} "
+        f"is also in {other}; "
+        "pass only one of the two, "
+        "or distinguish the runs with --label"
     )
 
 
@@ -192,3 +200,50 @@ def _runs(records: _RecordsBySource) -> list[Run]:
             )
         )
     return sorted(runs, key=lambda run: (run.benchmark, run.label))
+
+
+def rated_runs(
+    results: Results, ratings: HumanRatings | None
+) -> tuple[list[Run], list[str]]:
+    """The runs of results, with these ratings in the place of their own where there are any, and
+    lines to be read beside them.
+
+    Raises:
+        VievalError: no rating is of a sample among the results.
+    """
+    unreadable = (
+        f"skipped, because it cannot be read: {line}" for line in results.unreadable
+    )
+    runs = list(results.runs)
+    notes = [*results.notes, *unreadable]
+    if not ratings:
+        return runs, notes
+    runs, unknown = rated(runs, ratings)
+    if not unknown:
+        return runs, notes
+    first_unknown = unknown[0]
+    first = f"{ratings.where[first_unknown]}: {first_unknown}"
+    if len(unknown) == len(ratings.where):
+        are_votes = ratings.votes.keys() >= set(unknown)
+        if are_votes and not _has_contests(runs):
+            verdicts = shlex.join(map(str, results.paths)) or "verdicts.jsonl"
+            raise VievalError(
+                f"{first} is a vote on a pair, but these verdicts are on single images; "
+                "rate them on a page from "
+                f"`vieval label {verdicts} --out label.html`"
+            )
+        raise VievalError(
+            f"none of the rated samples has a verdict (first: {first}); pass ratings "
+            "of the samples in these verdicts"
+        )
+    samples = plural(len(unknown), "sample")
+    note = f"ratings of {samples} without a verdict are left out (first: {first})"
+    return runs, [*notes, note]
+
+
+def _has_contests(runs: Sequence[Run]) -> bool:
+    for run in runs:
+        for first_record, *_ in run.records_by_sample:
+            if first_record.votes is not None:
+                return True
+    return False

@@ -92,8 +92,9 @@ class BenchmarkScores:
         unit = "mean score"
         if totals.threshold is not None:
             unit = (
-                f"share of correct images (score at least {totals.threshold:g}), and "
-                "of prompts with all or any images correct"
+                "share of correct images "
+                f"(score at least {totals.threshold:g}), "
+                "and of prompts with all or any images correct"
             )
         shares = [(f"{share} right", f"prompts ({share})") for share in _shares(totals)]
         header = ("judge", "generator", "category", "mean", "images", "scored")
@@ -305,7 +306,9 @@ def _failure(step: Step) -> str:
 def _mean(scores: Iterable[float]) -> float:
     """Mean of the defined scores; NaN if there are none."""
     defined = [score for score in scores if not math.isnan(score)]
-    return sum(defined) / len(defined) if defined else math.nan
+    if defined:
+        return sum(defined) / len(defined)
+    return math.nan
 
 
 def _mean_score(images: Sequence[_ImageScore]) -> float:

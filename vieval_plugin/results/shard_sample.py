@@ -234,7 +234,8 @@ def _notes(
         yield (
             f"{opened.folder.name}: counts use all {totals.verdicts:,} verdicts; "
             f"intervals, tests and pictures use those on {draw.prompts:,} randomly "
-            f"sampled prompts (seed {seed})"
+            "sampled prompts "
+            f"(seed {seed})"
         )
     if repeated:
         yield (

@@ -81,7 +81,8 @@ def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
         _plan_of(folder),
         folder.entries(),
     )
-    if (note := opened.note) and not partial:
+    note = opened.note
+    if note and not partial:
         raise VievalError(
             f"{note}; run the same command again to resume, or pass --partial to "
             "read it as it is"
@@ -190,7 +191,8 @@ def record_of_row(row: JsonObject, opened: VerdictFolder) -> Record:
     except MALFORMED as error:
         raise VievalError(
             f"{opened.folder.name}: the verdict on {row.get('file')}:{row.get('row')} "
-            f"cannot be read ({line_of(error)})"
+            "cannot be read "
+            f"({line_of(error)})"
         ) from None
     return plain(record)
 
@@ -230,7 +232,8 @@ def _trace(verdict: JsonObject, is_kept: bool) -> tuple[Step, ...]:
         )
         for row in verdict["sub_scores"]
     ]
-    if reason := verdict["reason"]:
+    reason = verdict["reason"]
+    if reason:
         steps.append(
             Step(
                 ("verdict",),
@@ -252,9 +255,8 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
 
     file, _, number = name.rpartition(":")
     column = "uid"
-    values: list[Any] = [
-        name.split("/", count)[-1] for count in range(name.count("/") + 1)
-    ]
+    slashes = name.count("/")
+    values: list[Any] = [name.split("/", n)[-1] for n in range(slashes + 1)]
     files = None
     if file in opened.plan.by_path and number.isdecimal():
         column = "row"
@@ -276,20 +278,25 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
             for record in records
             if record.id.uid == name or f"/{record.id}".endswith(f"/{name}")
         ]
+    return _only_match(records, opened.folder.name, name)
+
+
+def _only_match(records: Sequence[Record], folder: str, name: str) -> Record:
+    """Return the one verdict of a name; VievalError if there is none, or several are."""
     if not records:
         raise VievalError(
-            f"{opened.folder.name}: no verdict matches {name!r}; pass a uid, or "
-            "FILE:ROW with rows counted from 0"
+            f"{folder}: no verdict matches {name!r}; "
+            "pass a uid, or FILE:ROW with rows counted from 0"
         )
     if len(records) > 1:
-        like = ", ".join(
-            f"{record.id.uid} at {record.row.file}:{record.row.row}"
-            for record in records[:_MOST_EXAMPLES]
-            if record.row
-        )
+        examples = []
+        for record in records[:_MOST_EXAMPLES]:
+            if record.row:
+                place = f"{record.row.file}:{record.row.row}"
+                examples.append(f"{record.id.uid} at {place}")
         raise VievalError(
-            f"{opened.folder.name}: {name!r} matches several verdicts; choose one, "
-            f"such as {like}"
+            f"{folder}: {name!r} matches several verdicts; "
+            f"choose one, such as {', '.join(examples)}"
         )
     return records[0]
 

@@ -100,7 +100,8 @@ def _answer(record: Record) -> str:
     choice = record.verdict.choice
     if choice is None:
         return _scores_text(record.verdict.scores)
-    if votes := dict.fromkeys(filter(None, choice.votes.values())):
+    votes = dict.fromkeys(filter(None, choice.votes.values()))
+    if votes:
         return f"vote {' and '.join(votes)}"
     return " against ".join(map(_scores_text, choice.scores)) or "no vote"
 

@@ -212,7 +212,9 @@ def made_of_row(
     prompt = next(filter(str.strip, texts), "")
     if not prompt:
         raise VievalError("its arguments contain no prompt")
-    number = row["doc_id"] if isinstance(row.get("doc_id"), int) else 0
+    number = 0
+    if isinstance(row.get("doc_id"), int):
+        number = row["doc_id"]
     task = re.sub(r"^.*_samples_", "", file.stem)
     text = "instruction" if kind in _EDITS else "prompt"
     identity = SampleId(

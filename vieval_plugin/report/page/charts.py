@@ -40,9 +40,11 @@ def _circles(
         points: people's mean rating and the judge's score, which is in [0, 1].
         low, high: ends of the ratings' scale.
     """
-    counts = Counter(
-        (_bin(rating, low, high), _bin(score, 0.0, 1.0)) for rating, score in points
-    )
+    counts = Counter[tuple[int, int]]()
+    for rating, score in points:
+        across = _bin(rating, low, high)
+        up = _bin(score, 0.0, 1.0)
+        counts[across, up] += 1
     largest = max(counts.values(), default=1)
     circles = []
     for (across, up), times in sorted(counts.items()):
@@ -57,7 +59,9 @@ def _circles(
 
 def _bin(value: float, low: float, high: float) -> int:
     """Bin of a value, in fortieths of the scale: finer is not seen."""
-    share = (value - low) / (high - low) if high > low else 0.5
+    share = 0.5
+    if high > low:
+        share = (value - low) / (high - low)
     return round(40 * min(max(share, 0.0), 1.0))
 
 
@@ -81,7 +85,8 @@ class Histogram:
 
 def histogram(values: Sequence[float], title: str) -> Histogram:
     """Count scores from 0 to 1 for a histogram."""
-    counts = Counter(min(int(value * _BARS), _BARS - 1) for value in values)
+    bars = (int(value * _BARS) for value in values)
+    counts = Counter(min(bar, _BARS - 1) for bar in bars)
     largest = max(counts.values(), default=1)
     return Histogram(title, len(values), sorted(counts.items()), largest)
 
@@ -112,13 +117,13 @@ class DifferenceAxis:
         {1.0: 'won', 0.0: 'tie'}
         """
         span = self.high - self.low
-        step = next(s for s in _STEPS if span <= 5 * s)
-        first = math.ceil(self.low / step)
-        last = math.floor(self.high / step)
-        numbers = range(first, last + 1)
-        ticks = self.words or {
-            n * step: f"{n * step:+g}" if n else "0" for n in numbers
-        }
+        step = next(step for step in _STEPS if span <= 5 * step)
+        ticks = self.words
+        if not ticks:
+            first = math.ceil(self.low / step)
+            last = math.floor(self.high / step)
+            numbers = range(first, last + 1)
+            ticks = {n * step: f"{n * step:+g}" if n else "0" for n in numbers}
         return {
             tick: words
             for tick, words in ticks.items()
@@ -155,15 +160,18 @@ def scatter_rows(
         runs: one a judge.
     """
     by_label = {run.label: run for run in runs}
-    judges = [n.system for n in board.numbers if n.system in by_label][:MOST_JUDGES]
-    points = {label: _points(by_label[label], board.aspect) for label in judges}
+    judges = [number.system for number in board.numbers if number.system in by_label]
+    points = {
+        label: _points(by_label[label], board.aspect) for label in judges[:MOST_JUDGES]
+    }
     kinds = [*dict.fromkeys(chain(*points.values()))]
     ratings = [
         rating
         for judge_points in points.values()
         for rating, _ in chain(*judge_points.values())
     ]
-    ends = min([0.0, *ratings]), max([1.0, *ratings])
+    lowest = min([0.0, *ratings])
+    highest = max([1.0, *ratings])
     correlations = board.breakdowns.get("kind", {})
     charts: dict[str, list[ScatterChart]] = {}
     for label, judge_points in points.items():
@@ -172,9 +180,15 @@ def scatter_rows(
             correlation = decimals(estimate.value, ".2f") if estimate else ""
             title = f"{label} against ratings on {kind}"
             colour = kinds.index(kind) % 7
-            circles = _circles(kind_points, *ends)
+            circles = _circles(kind_points, lowest, highest)
             chart = ScatterChart(
-                kind, len(kind_points), correlation, title, ends, colour, circles
+                kind,
+                len(kind_points),
+                correlation,
+                title,
+                (lowest, highest),
+                colour,
+                circles,
             )
             charts.setdefault(label, []).append(chart)
     return charts
@@ -201,11 +215,11 @@ def _point(
     """
     ratings = record.ratings
     scores = record.verdict.scores
-    names = (aspect, "O", "SC") if aspect == "overall" else (aspect,)
+    names = [aspect]
+    if aspect == "overall":
+        names += ["O", "SC"]
     rated = next((ratings[name] for name in names[:2] if name in ratings), ())
-    scored = [
-        scores[name]
-        for name in (*names, *(scores if against_all else ()))
-        if name in scores
-    ]
-    return float(mean_of_known(rated)), scored[0] if scored else math.nan
+    if against_all:
+        names += scores
+    score = next((scores[name] for name in names if name in scores), math.nan)
+    return float(mean_of_known(rated)), score

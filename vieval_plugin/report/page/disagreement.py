@@ -115,11 +115,13 @@ def _worth(judgements: Sequence[Judgement]) -> float:
         for judgement in judgements
         if not math.isnan(judgement.quantile)
     )
-    differences = (
-        max(places) - min(places) if len(places) > 1 else 1 - places[0]
-        for places in by_sample.values()
-    )
-    return max(differences, default=0.0)
+    most = 0.0
+    for places in by_sample.values():
+        difference = 1 - places[0]
+        if len(places) > 1:
+            difference = max(places) - min(places)
+        most = max(most, difference)
+    return most
 
 
 def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
@@ -135,10 +137,10 @@ def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
     ratings = map(_rating, records, aspects)
     judge_quantiles = _quantiles([*scores])
     human_quantiles = _quantiles([*ratings])
-    places = zip(judge_quantiles, human_quantiles, strict=True)
+    places = zip(records, aspects, judge_quantiles, human_quantiles, strict=True)
     return [
         Judgement(label, record, aspect, judge, human, abs(judge - human))
-        for record, aspect, (judge, human) in zip(records, aspects, places, strict=True)
+        for record, aspect, judge, human in places
     ]
 
 
@@ -150,10 +152,10 @@ def _rating(record: Record, aspect: str) -> float:
     """People's mean of an aspect, NaN where they gave none."""
     all_ratings = record.ratings.get(aspect, ())
     ratings = [rating for rating in all_ratings if not math.isnan(rating)]
+    if not ratings:
+        return math.nan
     # rounded as in `annotator_mean`, so that equal means are equal
-    if ratings:
-        return round(math.fsum(ratings) / len(ratings), 9)
-    return math.nan
+    return round(math.fsum(ratings) / len(ratings), 9)
 
 
 def _quantiles(values: Sequence[float]) -> list[float]:
@@ -171,13 +173,10 @@ def _contest_judgement(label: str, record: Record) -> Judgement:
     if not human_vote:
         return Judgement(label, record)
     judge_vote = answer(record)
-    return Judgement(
-        label,
-        record,
-        disagreement=_vote_distance(judge_vote, human_vote, record)
-        if judge_vote
-        else 1.0,
-    )
+    disagreement = 1.0
+    if judge_vote:
+        disagreement = _vote_distance(judge_vote, human_vote, record)
+    return Judgement(label, record, disagreement=disagreement)
 
 
 def _vote_distance(judge_vote: str, vote: str, record: Record) -> float:
@@ -188,12 +187,16 @@ def _vote_distance(judge_vote: str, vote: str, record: Record) -> float:
     judged = ranks(judge_vote, number)
     human = ranks(vote, number)
     if judged and human:
-        discordant = [
-            _sign(judged[i] - judged[j]) != _sign(human[i] - human[j])
-            for i, j in itertools.combinations(range(number), 2)
-        ]
-        return sum(discordant) / len(discordant)
-    return 1.0 if {judge_vote, vote} == {FIRST, SECOND} else 0.5
+        pairs = list(itertools.combinations(range(number), 2))
+        discordant = 0
+        for i, j in pairs:
+            judge_order = _sign(judged[i] - judged[j])
+            human_order = _sign(human[i] - human[j])
+            discordant += judge_order != human_order
+        return discordant / len(pairs)
+    if {judge_vote, vote} == {FIRST, SECOND}:
+        return 1.0
+    return 0.5
 
 
 def answer(record: Record) -> str:
@@ -213,8 +216,10 @@ def answer(record: Record) -> str:
         return "tie" if votes else ""
     if choice.preferences:
         mean = math.fsum(choice.preferences.values()) / len(choice.preferences)
-        return FIRST if mean > 0 else SECOND if mean < 0 else "tie"
-    return _answer_by_scores(choice) if any(choice.scores) else ""
+        return _better_side(mean, 0.0)
+    if any(choice.scores):
+        return _answer_by_scores(choice)
+    return ""
 
 
 def _answer_by_scores(choice: Choice) -> str:
@@ -225,15 +230,21 @@ def _answer_by_scores(choice: Choice) -> str:
     if len(values) < max(2, len(choice.scores)):
         return ""
     if len(values) == 2:
-        if values[0] > values[1]:
-            return FIRST
-        return SECOND if values[0] < values[1] else "tie"
+        return _better_side(*values)
     ranked = sorted(range(len(values)), key=lambda index: -values[index])
     ranking = str(ranked[0] + 1)
     for previous, index in itertools.pairwise(ranked):
         relation = "=" if values[previous] == values[index] else ">"
         ranking += f"{relation}{index + 1}"
     return ranking
+
+
+def _better_side(first: float, second: float) -> str:
+    if first > second:
+        return FIRST
+    if first < second:
+        return SECOND
+    return "tie"
 
 
 def _sign(value: float) -> int:

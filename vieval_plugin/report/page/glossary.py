@@ -45,7 +45,8 @@ _MEANINGS = {
         "Answers behind all verdicts, including retries, from a model or from the cache."
     ),
     "human ceiling": (
-        "How well people agree with each other, computed in the same way as for judges. "
+        "How well people agree with each other, computed in the same way as "
+        "for judges. "
         "Few judges exceed it."
     ),
     "best constant": (

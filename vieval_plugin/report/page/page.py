@@ -36,7 +36,7 @@ from vieval_plugin.report.page.gallery import (
     tile_limits,
 )
 from vieval_plugin.report.page.glossary import Glossary
-from vieval_plugin.report.page.prompts import prompt_rows
+from vieval_plugin.report.page.prompts import PromptRows, prompt_rows
 from vieval_plugin.report.page.scale import chart, gate_axis
 from vieval_plugin.report.page.tiles import (
     GalleryTile,
@@ -83,21 +83,17 @@ def subject(report: Report) -> str:
     runs = report.runs
     if not runs:
         return "Results without verdicts"
-    judged = [
-        section
-        for section in report.sections
-        if report.which != "generators" and section.headlines
-    ]
+    judged = list[Section]()
+    if report.which != "generators":
+        judged = [section for section in report.sections if section.headlines]
     sections = judged or report.sections
     titles = ", ".join(section.title for section in sections)
     if report.generators or not judged:
         names = (str(run.name) for run in runs)
         judges = list(dict.fromkeys(names))
-        corrected = (
-            ", corrected by ratings"
-            if any(section.corrections for section in report.sections)
-            else ""
-        )
+        corrected = ""
+        if any(section.corrections for section in report.sections):
+            corrected = ", corrected by ratings"
         judge_names = f"{len(judges)} judges"
         if len(judges) < 4:
             judge_names = ", ".join(judges)
@@ -131,16 +127,7 @@ def page(
     by_prompt = {s for s in report.sections if _is_by_prompt(report, s)}
     items_by_section = {s: items_of(s.runs, s in by_prompt) for s in report.sections}
     items = [*chain(*items_by_section.values())]
-    falls = [fall.prompt for fall in gate.falls] if gate else []
-    challenger = gate.challenger if gate else ""
-    rows = [
-        (
-            section,
-            board,
-            prompt_rows(section, board, items_by_section[section], challenger, falls),
-        )
-        for section, board in report.generators
-    ]
+    rows = _board_rows(report, items_by_section, gate)
     prompts = [shown for _, _, shown in rows]
     annotators = _annotators(report.sections)
     highlights = {}
@@ -148,10 +135,9 @@ def page(
         highlights = largest_disagreements(alternate_benchmarks(items), annotators)
     tile_count, sampled = tile_limits(items)
     selected = select_items(items, options.seed, tile_count, sampled)
-    shown_ids = chain(*(shown.ids for shown in prompts))
-    needed = {*highlights, *shown_ids}
-    needed -= {item.id for item in selected}
-    selected += [item for item in items if item.id in needed]
+    missing = {*highlights, *chain(*(shown.ids for shown in prompts))}
+    missing -= {item.id for item in selected}
+    selected += [item for item in items if item.id in missing]
     thumbnails = Thumbnails(folder=folder)
     samples = Samples()
     repeated = repeated_rationales(selected)
@@ -173,19 +159,19 @@ def page(
     ]
     by_id = {tile.id: tile for tile in tiles}
     unpictured = sorted((item for item in items if item.id not in by_id), key=order)
-    most_judges = max((len(item.judgements) for item in unpictured), default=1)
-    most_rows = MOST_LISTED // most_judges
     notes = {tile.note for tile in tiles}
     style = style_sheet(STYLE)
-    scripts = [
-        (_FOLDER / name).read_text(encoding="utf-8")
-        for name in ("pictures.js", "page.js")
-    ]
-    script = "".join(scripts)
+    script = _script()
     has_files = any(thumbnail.original for thumbnail in thumbnails.rendered)
-    order_text = _order_text(report)
     answers = [gate.answer] if gate else report.answers
-    leads = [a.evidence for a in answers[:1]] + [a.title for a in answers[1:]]
+    title = "No judge has a result."
+    leads = list[str]()
+    if answers:
+        title = answers[0].title
+        leads = [answers[0].evidence, *(a.title for a in answers[1:])]
+    axis = ""
+    if gate and rows:
+        axis = gate_axis(gate, report.generators[0][1].unit)
     repeated_lines = [
         f"{judge} on every sample: {text}"
         for judge, text in repeated.items()
@@ -193,10 +179,10 @@ def page(
     ]
     return template(_FOLDER / "page.html.jinja").render(
         subject=subject(report),
-        title=answers[0].title if answers else "No judge has a result.",
+        title=title,
         answers=[*filter(None, leads)],
         gate=gate,
-        gate_axis=gate_axis(gate, rows[0][1].unit) if gate and rows else "",
+        gate_axis=axis,
         limits=answers[0].limits if gate else (),
         next=next(filter(None, (a.next for a in answers)), ""),
         strip_title=_strip_title(annotators, chain(*highlights.values())),
@@ -205,7 +191,7 @@ def page(
             for sample, lines in highlights.items()
             if by_id[sample].outputs
         ],
-        order_text=order_text,
+        order_text=_order_text(report),
         policy=policy(style, script, has_files),
         style=Markup(style),
         script=Markup(script),
@@ -234,7 +220,7 @@ def page(
         reference_pairs=_reference_pairs(report, thumbnails),
         cards={tile.id: f"card{number}" for number, tile in enumerate(tiles, start=1)},
         filters=_Filters(tiles, _judges(report)),
-        unpictured=_unpictured(unpictured[:most_rows], annotators),
+        unpictured=_unpictured(unpictured, annotators),
         unpictured_count=len(unpictured),
         sampled=sampled,
         seed=options.seed,
@@ -245,29 +231,57 @@ def page(
     )
 
 
+def _board_rows(
+    report: Report,
+    items_by_section: Mapping[Section, Sequence[GalleryItem]],
+    gate: Gate | None,
+) -> list[tuple[Section, Leaderboard, PromptRows]]:
+    """The content about each leaderboard of generators."""
+    falls = list[str]()
+    challenger = ""
+    if gate:
+        falls = [fall.prompt for fall in gate.falls]
+        challenger = gate.challenger
+    rows = []
+    for section, board in report.generators:
+        items = items_by_section[section]
+        shown = prompt_rows(section, board, items, challenger, falls)
+        rows.append((section, board, shown))
+    return rows
+
+
+def _script() -> str:
+    return "".join(
+        (_FOLDER / name).read_text(encoding="utf-8")
+        for name in ("pictures.js", "page.js")
+    )
+
+
 def _reference_pairs(
     report: Report, thumbnails: Thumbnails
 ) -> list[tuple[str, list[Picture]]]:
     """The pictures that are least like their references, each with its title."""
-    pairs = report.likeness.pairs if report.likeness else ()
-    return [
-        (
-            pair.title,
-            [Picture(n, thumbnail(i, thumbnails)) for n, i in pair.images.items()],
-        )
-        for pair in pairs
-    ]
+    if report.likeness is None:
+        return []
+    titled_pictures = []
+    for pair in report.likeness.pairs:
+        pictures = [
+            Picture(role, thumbnail(image, thumbnails))
+            for role, image in pair.images.items()
+        ]
+        titled_pictures.append((pair.title, pictures))
+    return titled_pictures
 
 
 def _is_by_prompt(report: Report, section: Section) -> bool:
     """True where a card is a prompt with all its images: where generators are compared, and not
     judges with annotators.
     """
-    return bool(section.generators) and (
-        report.which == "generators"
-        or section.benchmark.name == OWN
-        or not section.headlines
-    )
+    if not section.generators:
+        return False
+    if report.which == "generators" or section.benchmark.name == OWN:
+        return True
+    return not section.headlines
 
 
 def _judges(report: Report) -> list[str]:
@@ -280,17 +294,22 @@ def _judges(report: Report) -> list[str]:
 def _annotators(sections: Sequence[Section]) -> str:
     """The origin of the ratings, in a word: annotators, or what was planted."""
     truths = [s.benchmark.truth for s in sections if s.benchmark.synthetic]
-    return truths[0] if len(truths) == len(sections) > 0 else "annotators"
+    if len(truths) == len(sections) > 0:
+        return truths[0]
+    return "annotators"
 
 
 def _strip_title(annotators: str, lines: Iterable[str]) -> str:
     """Title of the strip, with the aspects that it names in words."""
     text = " ".join(lines)
-    texts = [
-        f"{code} is {name}" for code, name in ASPECTS.items() if f": {code} " in text
-    ]
-    legend = f" ({', '.join(texts)})" if texts else ""
-    return f"Where judges and {annotators} disagree most{legend}"
+    texts = []
+    for code, name in ASPECTS.items():
+        if f": {code} " in text:
+            texts.append(f"{code} is {name}")
+    title = f"Where judges and {annotators} disagree most"
+    if texts:
+        title += f" ({', '.join(texts)})"
+    return title
 
 
 def _board_table(board: Leaderboard, section: Section) -> tuple[Table, str]:
@@ -334,18 +353,23 @@ def _answered(record: Record) -> str:
 
 
 def _unpictured(items: Sequence[GalleryItem], annotators: str) -> Table:
-    """Table of annotators' and judges' answers on samples without a tile."""
+    """Table of annotators' and judges' answers on samples without a tile, up to
+    `MOST_LISTED`.
+    """
+    most_judges = max((len(item.judgements) for item in items), default=1)
+    most_rows = MOST_LISTED // most_judges
     rows = []
-    for item in items:
+    for item in items[:most_rows]:
         votes = item.record.votes
         judges = [
             f"{judgement.label}: {_answered(judgement.record)}"
             for judgement in item.judgements
         ]
-        sample = str(item.id)
-        rating = (votes and votes.vote) or mean_ratings(item.record)
+        rating = votes.vote if votes else ""
+        if not rating:
+            rating = mean_ratings(item.record)
         disagreement = f"{item.disagreement:.2f}"
-        rows.append((sample, rating, "; ".join(judges), disagreement))
+        rows.append((str(item.id), rating, "; ".join(judges), disagreement))
     header = ("sample", annotators, "judges", "disagreement")
     return Table("rest", "Samples without pictures", header, tuple(rows))
 
@@ -394,25 +418,29 @@ class _Filters:
 
     def data(self, tile: GalleryTile) -> dict[str, str]:
         """The values of a tile by which it is filtered and ordered."""
-        data = {
-            name: " ".join(str(self._indices[name][value]) for value in source(tile))
-            for name, source in self._sources.items()
-        }
+        data = {}
+        for name, source in self._sources.items():
+            indices = self._indices[name]
+            data[name] = " ".join(str(indices[value]) for value in source(tile))
         # the furthest apart comes last
         judge_orders = sorted(
             (verdict.judge, verdict.order) for verdict in tile.verdicts
         )
         by_judge = dict(judge_orders)
-        spread = self._spreads[tile.prompt]
-        orders = [f"{by_judge.get(judge, -1):.3g}" for judge in self._indices["judge"]]
-        spread_text = f"{max(spread) - min(spread):.4f}" if spread else ""
+        orders = []
+        for judge in self._indices["judge"]:
+            orders.append(f"{by_judge.get(judge, -1):.3g}")
+        scores = self._spreads[tile.prompt]
+        spread = ""
+        if scores:
+            spread = f"{max(scores) - min(scores):.4f}"
         prompt_index = list(self._spreads).index(tile.prompt)
         return {
             **data,
             "prompt": str(prompt_index),
             "apart": " ".join(orders),
             "score": tile.score,
-            "spread": spread_text,
+            "spread": spread,
         }
 
     def judge_index(self, verdict: GalleryVerdict) -> int:

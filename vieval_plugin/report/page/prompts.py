@@ -13,7 +13,8 @@ from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.measures import mean_of
 from vieval_plugin.records import OWN, YOUR_IMAGES
-from vieval_plugin.report.answer import judge_words, measured_quantity
+from vieval_plugin.report.answer import measured_quantity
+from vieval_plugin.report.leaderboard_finding import judge_words
 from vieval_plugin.report.page.charts import DifferenceAxis, Histogram, histogram
 from vieval_plugin.report.page.disagreement import GalleryItem
 from vieval_plugin.report.page.tiles import points_of
@@ -51,9 +52,9 @@ class Prompt:
     def lead(self, generator: str) -> float:
         """Lead of a generator over the best other one; NaN where that is not known."""
         rivals = [score for rival, score in self.scores.items() if rival != generator]
-        if generator in self.scores and rivals:
-            return self.scores[generator] - max(rivals)
-        return math.nan
+        if generator not in self.scores or not rivals:
+            return math.nan
+        return self.scores[generator] - max(rivals)
 
     def best_rival(self, generator: str) -> str:
         """The best generator but this one."""
@@ -112,11 +113,12 @@ class PromptRows:
     @property
     def ids(self) -> set[SampleId]:
         """The cards that it leads to."""
-        prompts_shown = {
-            prompt for prompts in self.groups.values() for prompt, _ in prompts
-        }
-        column_ids = {prompt.id for prompt in self.columns}
-        return prompts_shown | column_ids | {*filter(None, [self.shown])}
+        ids = {prompt.id for prompt in self.columns}
+        for prompts in self.groups.values():
+            ids.update(prompt for prompt, _ in prompts)
+        if self.shown is not None:
+            ids.add(self.shown)
+        return ids
 
     def words(self, prompt: Prompt) -> str:
         """A prompt with its scores, in words."""
@@ -136,7 +138,9 @@ def _best_first(
     """The prompts by the lead of the first generator, or by its score where it is alone."""
 
     def advantage(prompt: Prompt) -> float:
-        return prompt.scores.get(first, math.nan) if alone else prompt.lead(first)
+        if alone:
+            return prompt.scores.get(first, math.nan)
+        return prompt.lead(first)
 
     scored = (prompt for prompt in prompts if not math.isnan(advantage(prompt)))
     return sorted(scored, key=advantage, reverse=True)
@@ -193,16 +197,16 @@ def prompt_rows(
 
 def _rows_title(section: Section, board: Leaderboard) -> str:
     """Describe the rows: benchmark, measure, part and judge."""
-    measured = board.measure.noun
+    title = board.measure.noun
+    if section.benchmark.name != OWN:
+        title = f"{section.title}: {title}"
     if not board.measure.counts_contests:
-        in_words = "" if measured_quantity(board) else ASPECTS.get(board.aspect, "")
-        legend = f" ({in_words})" if in_words else ""
-        measured += f" {board.aspect}{legend}"
-    where = ""
+        title += f" {board.aspect}"
+        if board.aspect in ASPECTS and not measured_quantity(board):
+            title += f" ({ASPECTS[board.aspect]})"
     if board.breakdown:
-        where = f" on {board.breakdown} {board.value}"
-    benchmark = "" if section.benchmark.name == OWN else f"{section.title}: "
-    return f"{benchmark}{measured}{where}, by {judge_words(board)}"
+        title += f" on {board.breakdown} {board.value}"
+    return f"{title}, by {judge_words(board)}"
 
 
 def _title_order(board: Leaderboard, challenger: str) -> list[str]:
@@ -221,7 +225,8 @@ def _title_order(board: Leaderboard, challenger: str) -> list[str]:
 def _shown_ends(ordered: list[Prompt]) -> list[Prompt]:
     if len(ordered) <= MOST_PROMPTS:
         return ordered
-    return [*ordered[: MOST_PROMPTS // 2], *ordered[-MOST_PROMPTS // 2 :]]
+    half = MOST_PROMPTS // 2
+    return [*ordered[:half], *ordered[-half:]]
 
 
 def _first_shown(
@@ -251,23 +256,21 @@ def _bars(
     pair = board.comparison.pair_of(first, second)
     leads = [prompt.lead(first) for prompt in ordered]
     mean = Estimate(math.fsum(leads) / len(leads))
+    factor = 1
+    words = {}
+    if board.measure.counts_contests:
+        factor = 2  # of won less lost
+        words = {1.0: "won", 0.0: "tie", -1.0: "lost"}
     if pair:
-        difference = (pair if pair.first == first else pair.turned).result.difference
-        factor = 2 if board.measure.counts_contests else 1  # of won less lost
+        if pair.first != first:
+            pair = pair.turned
+        difference = pair.result.difference
         mean = Estimate(
             factor * difference.value, factor * difference.low, factor * difference.high
         )
     ends = (0.0, *leads, mean.low, mean.high)
     finite_ends = [end for end in ends if not math.isnan(end)]
-    if board.measure.counts_contests:
-        description = {1.0: "won", 0.0: "tie", -1.0: "lost"}
-    else:
-        description = {}
-    scale = DifferenceAxis(
-        min(finite_ends),
-        max(finite_ends),
-        description,
-    )
+    scale = DifferenceAxis(min(finite_ends), max(finite_ends), words)
     higher = sum(lead > 0 for lead in leads)
     lower = sum(lead < 0 for lead in leads)
     return Bars(first, second, higher, lower, mean, scale)
@@ -277,10 +280,11 @@ def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
     lead = prompt.lead(first)
     if not lead:
         return "a tie"
-    side = "ahead of" if lead > 0 else "behind"
     if board.measure.counts_contests:
         return ""
-    return f"{first} {abs(lead):.2f} {side} {prompt.best_rival(first)}"
+    side = "ahead of" if lead > 0 else "behind"
+    rival = prompt.best_rival(first)
+    return f"{first} {abs(lead):.2f} {side} {rival}"
 
 
 def _prompts(
@@ -304,7 +308,7 @@ def _prompts(
             group = item.record.group or item.id.uid
             name = f"{item.id.part}/{group}"
             by_model = grouped(scores)
-            means = {m: mean_of(values) for m, values in by_model.items()}
+            means = {model: mean_of(values) for model, values in by_model.items()}
             prompts.append(Prompt(item.id, name, means))
     return prompts
 
@@ -333,18 +337,24 @@ def _groups(
         prompts_behind = list(fallen)
     titles = {title: prompts_behind}
     if not board.measure.counts_contests:
-        by_best = sorted(ordered, key=lambda prompt: max(prompt.scores.values()))
-        failed = [p for p in by_best if max(p.scores.values()) < _HALF]
+        by_best = sorted(ordered, key=_best_score)
+        failed = [prompt for prompt in by_best if _best_score(prompt) < _HALF]
         generators = "Both generators" if len(board.numbers) == 2 else "All generators"
-        titles[_count_title(f"{generators} fail", "lowest scores", failed, ordered)] = (
-            failed
-        )
-    by_judge = "By the judge alone, " if board.measure.uses_ratings else ""
+        title = _count_title(f"{generators} fail", "lowest scores", failed, ordered)
+        titles[title] = failed
     groups = {}
     for title, prompts in titles.items():
-        members = [(p.id, (first, p.best_rival(first))) for p in prompts[:_CARDS]]
-        groups[f"{by_judge}{title}"] = members
+        if board.measure.uses_ratings:
+            title = f"By the judge alone, {title}"
+        members = []
+        for prompt in prompts[:_CARDS]:
+            members.append((prompt.id, (first, prompt.best_rival(first))))
+        groups[title] = members
     return groups
+
+
+def _best_score(prompt: Prompt) -> float:
+    return max(prompt.scores.values())
 
 
 def _ends(ordered: Sequence[Prompt]) -> PromptGroups:

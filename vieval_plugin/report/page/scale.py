@@ -73,9 +73,12 @@ def scale(
 
     def x(value: float) -> str:
         clipped = min(max(value, low), high)
-        return f"{100 * (clipped - low) / (high - low):.2f}%"
+        percentage = 100 * (clipped - low) / (high - low)
+        return f"{percentage:.2f}%"
 
-    tenths = range(math.ceil(low * 10), math.floor(high * 10) + 1)
+    first_tenth = math.ceil(low * 10)
+    last_tenth = math.floor(high * 10)
+    tenths = range(first_tenth, last_tenth + 1)
     ticks = [n / 10 for n in tenths if n % step == 0]
     text = template(_TEMPLATE).render(
         title=title,
@@ -114,10 +117,11 @@ def _guide_lines(
     references: Mapping[Role, float],
 ) -> dict[str, float]:
     if board.measure.even is not None:
-        lines = {"even": board.measure.even}
-    else:
-        lines = {"people": references.get("ceiling", math.nan)}
-    return {name: value for name, value in lines.items() if not math.isnan(value)}
+        return {"even": board.measure.even}
+    people = references.get("ceiling", math.nan)
+    if math.isnan(people):
+        return {}
+    return {"people": people}
 
 
 def gate_axis(gate: Gate, unit: str) -> Markup:
@@ -163,15 +167,17 @@ def chart(board: Leaderboard) -> Markup:
     numbers = {number.system: number for number in board.numbers}
     for label in steps_in_order([*numbers]) or numbers:
         number = numbers[label]
-        kind = (
-            "unranked" if number.unranked else "worse" if number.system in worse else ""
-        )
-        note = f"not ranked: {reason_words(number.unranked)}" if number.unranked else ""
+        kind = ""
+        note = ""
+        if number.unranked:
+            kind = "unranked"
+            note = f"not ranked: {reason_words(number.unranked)}"
+        elif number.system in worse:
+            kind = "worse"
         if number.estimate.defined:
-            rows += [ScaleRow(number.system, number.estimate, kind, note)]
-    legend = (
-        Markup('<p class="how">Grey: significantly worse than the first.</p>')
-        if worse
-        else Markup("")
-    )
+            rows.append(ScaleRow(number.system, number.estimate, kind, note))
+    if worse:
+        legend = Markup('<p class="how">Grey: significantly worse than the first.</p>')
+    else:
+        legend = Markup("")
     return scale(f"Intervals: {board.title}", rows, board) + legend

@@ -147,7 +147,9 @@ class GalleryTile:
     @property
     def score(self) -> str:
         """Mean of these scores; empty if missing."""
-        return f"{mean_of(self.values):.4f}" if self.values else ""
+        if self.values:
+            return f"{mean_of(self.values):.4f}"
+        return ""
 
     @property
     def outputs(self) -> tuple[Thumbnail, ...]:
@@ -197,7 +199,8 @@ def _has_images(judged: Judged) -> bool:
     """Return whether a sample has images that are there: those that a benchmark draws
     are in no file to read them from.
     """
-    return any(True for _ in images.images_of(judged)) and not absent_image(judged)
+    has_image = any(True for _ in images.images_of(judged))
+    return has_image and not absent_image(judged)
 
 
 def text_room(verdicts: int) -> int:
@@ -233,57 +236,55 @@ def tile_of(
     """
     records = item.records
     notes = list[str]()
-    sample_by_id = {record.id: samples.find(record) for record in records}
-    judged = [sample for sample in sample_by_id.values() if not isinstance(sample, str)]
-    for record, sample in zip(records, sample_by_id.values(), strict=True):
-        notes += [sample] if isinstance(sample, str) else _change_notes(record, sample)
+    judged = list[Judged]()
+    for record in records:
+        sample = samples.find(record)
+        if isinstance(sample, str):
+            notes.append(sample)
+            continue
+        judged.append(sample)
+        notes += _change_notes(record, sample)
     by_id = {sample.id: sample for sample in chain(*map(candidates_of, judged))}
     outputs = list(by_id.values())
+    names = [""] * len(outputs)
     if by_prompt:
-        places = {generator: place for place, generator in enumerate(generators)}
-        outputs.sort(
-            key=lambda s: (
-                places.get(s.id.image_model or YOUR_IMAGES, len(places)),
-                s.id.draw,
-            )
-        )
+        outputs = _ordered_outputs(outputs, generators)
         names = [_generator(sample.id) for sample in outputs]
-    else:
-        numbered = judged and isinstance(judged[0], Contest)
-        names = [
-            f"{n}: {sample.id.image_model}" if numbered else ""
-            for n, sample in enumerate(outputs, start=1)
-        ]
+    elif judged and isinstance(judged[0], Contest):
+        names = [f"{n}: {sample.id.image_model}" for n, sample in enumerate(outputs, 1)]
     room_each = room // len(records)
     repeated_texts = repeated or {}
     verdicts = [
         _verdict(judgement, room_each, by_prompt, repeated_texts)
         for judgement in item.judgements
     ]
-    pictures = _pictures(
-        outputs,
-        names,
-        _captions(item, verdicts),
-        thumbnails,
-    )
-    if len(pictures) > _MOST_PICTURES:
-        hidden = plural(len(pictures) - _MOST_PICTURES, "more image")
-        notes.append(f"Not shown: {hidden}.")
+    captions = _captions(item, verdicts)
+    pictures = _pictures(outputs, names, captions, thumbnails)
+    hidden = len(pictures) - _MOST_PICTURES
+    if hidden > 0:
+        notes.append(f"Not shown: {plural(hidden, 'more image')}.")
     models = [c.image_model for record in records for c in record.candidates]
     if not models:
-        models = [r.id.image_model for r in records]
+        models = [record.id.image_model for record in records]
     record = item.record
     title = " against ".join(models) or item.id.uid
+    ratings: Mapping[str, Sequence[float]] = record.ratings
+    file = ""
     if by_prompt:
         title = record.group or item.id.uid
+        ratings = {}
+    else:
+        file = output_file(record)
     texts = outputs[0].texts if outputs else {}
-    ratings = {} if by_prompt else record.ratings
+    tags = [*record.tags]
+    if record.category:
+        tags.append(record.category)
     return GalleryTile(
         item.id,
         title,
         record.kind or item.id.part,
         tuple(dict.fromkeys(models)),
-        (*record.tags, *filter(None, [record.category])),
+        tuple(tags),
         "/".join(prompt_of(record)),
         tuple((name, _cut(text)) for name, text in texts.items()),
         tuple(pictures[:_MOST_PICTURES]),
@@ -291,9 +292,22 @@ def tile_of(
         tuple((aspect, _values(values)) for aspect, values in ratings.items()),
         _people(record),
         tuple(verdicts),
-        "" if by_prompt else output_file(record),
+        file,
         by_prompt,
     )
+
+
+def _ordered_outputs(
+    outputs: Sequence[Sample], generators: Sequence[str]
+) -> list[Sample]:
+    """Outputs of a prompt in the order of their generators."""
+    places = {generator: place for place, generator in enumerate(generators)}
+
+    def place(sample: Sample) -> tuple[int, int]:
+        generator = sample.id.image_model or YOUR_IMAGES
+        return places.get(generator, len(places)), sample.id.draw
+
+    return sorted(outputs, key=place)
 
 
 def _generator(identity: SampleId) -> str:
@@ -303,52 +317,60 @@ def _generator(identity: SampleId) -> str:
 
 def points_of(record: Record) -> tuple[float, ...]:
     """Points of both candidates of a contest, a tie being half a win; none without an answer."""
-    vote = answer(record) if record.verdict.status.usable else ""
+    if not record.verdict.status.usable or len(record.candidates) != 2:
+        return ()
+    vote = answer(record)
+    if not vote:
+        return ()
     won = {FIRST: 1.0, SECOND: 0.0}.get(vote, EVEN)
-    if vote and len(record.candidates) == 2:
-        return (won, 1 - won)
-    return ()
+    return (won, 1 - won)
 
 
 def mean_ratings(record: Record) -> str:
     """The means of people's ratings of each aspect, in words."""
-    means = {
-        aspect: float(mean_of_known(values))
-        for aspect, values in record.ratings.items()
-    }
-    return ", ".join(
-        f"{aspect} {mean:.2f}" for aspect, mean in means.items() if not math.isnan(mean)
-    )
+    texts = []
+    for aspect, ratings in record.ratings.items():
+        mean = float(mean_of_known(ratings))
+        if not math.isnan(mean):
+            texts.append(f"{aspect} {mean:.2f}")
+    return ", ".join(texts)
 
 
 def score_of(record: Record) -> float:
     """O of a verdict, or else what comes first; NaN without scores."""
     scores = record.verdict.scores
-    return scores[preferred(list(scores))[0]] if scores else math.nan
+    if not scores:
+        return math.nan
+    first, *_ = preferred(list(scores))
+    return scores[first]
 
 
 def _caption_name(aspect: str) -> str:
     """A score's name in a caption, with a mark where it is calibrated."""
     raw = aspect.removesuffix("_calibrated")
-    return aspect if raw == aspect else f"{raw} (calibrated)"
+    if raw == aspect:
+        return aspect
+    return f"{raw} (calibrated)"
 
 
 def _captions(
     item: GalleryItem, verdicts: Sequence[GalleryVerdict]
 ) -> dict[SampleId, Picture]:
     """Scores and reasons of the first judge on each output, as pictures without a thumbnail."""
-    judged = [
-        (judgement.record, verdict.rationale)
-        for judgement, verdict in zip(item.judgements, verdicts, strict=True)
-        if judgement.label == item.judgements[0].label
-    ]
-    contests = [explained for explained in judged if explained[0].candidates]
-    scored = [explained for explained in judged if not explained[0].candidates]
+    contests = list[tuple[Record, str]]()
+    scored = list[tuple[Record, str]]()
+    first_judge = item.judgements[0].label
+    for judgement, verdict in zip(item.judgements, verdicts, strict=True):
+        if judgement.label != first_judge:
+            continue
+        record = judgement.record
+        explained = contests if record.candidates else scored
+        explained.append((record, verdict.rationale))
     aspect = _most_different_aspect(scored)
-    captions = {
-        record.id: _scored_caption(record, _aspect_reason(rationale, aspect, record))
-        for record, rationale in scored
-    }
+    captions = {}
+    for record, rationale in scored:
+        reason = _aspect_reason(rationale, aspect, record)
+        captions[record.id] = _scored_caption(record, reason)
     candidates = chain(*(record.candidates for record, _ in contests))
     for sample in {*candidates}:
         captions[sample] = _contest_caption(sample, contests)
@@ -371,18 +393,19 @@ def _most_different_aspect(scored: Sequence[tuple[Record, str]]) -> str:
 
 def _aspect_reason(rationale: str, aspect: str, record: Record) -> str:
     """The reason of one aspect among all; all where it has none."""
+    if not aspect:
+        return rationale
     names = "|".join(map(re.escape, record.verdict.scores))
     pattern = rf"^{re.escape(aspect)}: .*?(?=\n(?:{names}): |\Z)"
-    flags = re.MULTILINE | re.DOTALL
-    match = re.search(pattern, rationale, flags) if aspect else None
+    match = re.search(pattern, rationale, re.MULTILINE | re.DOTALL)
     return match[0] if match else rationale
 
 
 def _scored_caption(record: Record, reason: str) -> Picture:
     scores = record.verdict.scores
-    captions = [
-        f"{_caption_name(name)} {scores[name]:.2f}" for name in preferred(list(scores))
-    ]
+    captions = []
+    for aspect in preferred(list(scores)):
+        captions.append(f"{_caption_name(aspect)} {scores[aspect]:.2f}")
     caption = ", ".join(captions) or str(record.verdict.status)
     ratings = mean_ratings(record)
     if ratings:
@@ -429,18 +452,18 @@ def _contest_caption(
         return Picture("", "no image", True)
     values = [points for points, *_ in results]
     rivals = grouped((points, rival) for points, rival, _ in results)
-    texts = [
-        f"{verb} {enumeration([*dict.fromkeys(rivals[points])])}"
-        for points, verb in _OUTCOMES.items()
-        if points in rivals
-    ]
-    most_points, _, rationale = max(results, key=lambda result: result[0])
-    reason = rationale if most_points or len(contests) > 1 else ""
-    head = ""
+    texts = []
+    for points, verb in _OUTCOMES.items():
+        if points in rivals:
+            names = enumeration([*dict.fromkeys(rivals[points])])
+            texts.append(f"{verb} {names}")
+    text = "; ".join(texts)
     if len(values) > 1:
-        wins = values.count(1.0)
-        head = f"won {wins} of {len(values)}: "
-    text = f"{head}{'; '.join(texts)}"
+        text = f"won {values.count(1.0)} of {len(values)}: {text}"
+    most_points, _, rationale = max(results, key=lambda result: result[0])
+    reason = ""
+    if most_points or len(contests) > 1:
+        reason = rationale
     return Picture("", "no image", True, mean_of(values), text, reason)
 
 
@@ -458,24 +481,28 @@ def _pictures(
         return images.thumbnail(image, thumbnails)
 
     first_images = outputs[0].images if outputs else {}
-    conditions = sorted(
-        (role for role in first_images if not _is_output(role)),
-        key=lambda role: _FIRST.index(role) if role in _FIRST else len(_FIRST),
-    )
+    conditions = [role for role in first_images if not _is_output(role)]
+    conditions.sort(key=_condition_place)
     pictures = [Picture(role, thumbnail_of(first_images[role])) for role in conditions]
     for sample, name in zip(outputs, names, strict=True):
         caption = captions.get(sample.id, Picture("", "no image", True))
         roles = [role for role in sample.images if _is_output(role)]
         for role in roles:
-            title = name if name and len(roles) == 1 else f"{name} {role}".strip()
-            pictures.append(
-                replace(
-                    caption, role=title, thumbnail=thumbnail_of(sample.images[role])
-                )
-            )
+            title = name
+            if not name or len(roles) > 1:
+                title = f"{name} {role}".strip()
+            thumbnail = thumbnail_of(sample.images[role])
+            pictures.append(replace(caption, role=title, thumbnail=thumbnail))
         if name and not roles:
             pictures.append(replace(caption, role=name))
     return pictures
+
+
+def _condition_place(role: str) -> int:
+    """Return the place of a condition among all, those without one last."""
+    if role in _FIRST:
+        return _FIRST.index(role)
+    return len(_FIRST)
 
 
 def _is_output(role: str) -> bool:
@@ -503,20 +530,25 @@ def _fingerprint(judged: Judged) -> str:
 
 
 def _people(record: Record) -> str:
-    if record.votes is None or not (record.votes.vote or any(record.votes.annotators)):
+    votes = record.votes
+    if votes is None:
         return ""
-    annotators = ", ".join(vote or "-" for vote in record.votes.annotators)
-    vote = _worded(record.votes.vote, record) or "no vote"
-    return f"{vote} (annotators: {annotators})" if record.votes.annotators else vote
+    if not votes.vote and not any(votes.annotators):
+        return ""
+    text = _worded(votes.vote, record) or "no vote"
+    if votes.annotators:
+        annotators = ", ".join(vote or "-" for vote in votes.annotators)
+        text += f" (annotators: {annotators})"
+    return text
 
 
 def _worded(vote: str, record: Record) -> str:
     """A vote in words, with the image model that it is for."""
     index = {FIRST: 0, SECOND: 1}.get(vote)
-    model = ""
+    text = vote.replace("_", " ")
     if index is not None and index < len(record.candidates):
-        model = f" ({record.candidates[index].image_model})"
-    return vote.replace("_", " ") + model
+        text += f" ({record.candidates[index].image_model})"
+    return text
 
 
 def _verdict(
@@ -535,6 +567,9 @@ def _verdict(
     if by_prompt:
         models = " and ".join(c.image_model for c in record.candidates)
         on = models or _generator(record.id)
+    order = judgement.disagreement
+    if math.isnan(order):
+        order = -1.0
     return GalleryVerdict(
         judgement.label,
         on,
@@ -542,7 +577,7 @@ def _verdict(
         tuple(verdict.scores.items()),
         _contest_answer(record),
         _disagreement_text(judgement),
-        -1.0 if math.isnan(judgement.disagreement) else judgement.disagreement,
+        order,
         rationale,
         tuple(steps),
         left_out,
@@ -591,8 +626,10 @@ def _contest_answer(record: Record) -> str:
     ]
     for n, scores in enumerate(choice.scores, start=1):
         parts.append(f"{n}: {scores_text(scores) or 'no score'}")
-    details = f" ({'; '.join(parts)})" if parts else ""
-    return f"{_worded(answer(record), record) or 'no answer'}{details}"
+    text = _worded(answer(record), record) or "no answer"
+    if parts:
+        text += f" ({'; '.join(parts)})"
+    return text
 
 
 def _disagreement_text(judgement: Judgement) -> str:
@@ -603,9 +640,11 @@ def _disagreement_text(judgement: Judgement) -> str:
     if judgement.record.votes is not None:
         texts = {0.0: "agrees with the vote", 1.0: "contradicts the vote"}
         return texts.get(disagreement, "differs from the vote")
-    human = judgement.human_quantile
-    judge = judgement.quantile
-    return f"{judgement.aspect}: rated higher than {human:.0%} of all, judged higher than {judge:.0%}"
+    return (
+        f"{judgement.aspect}: "
+        f"rated higher than {judgement.human_quantile:.0%} of all, "
+        f"judged higher than {judgement.quantile:.0%}"
+    )
 
 
 def _values(values: Sequence[float]) -> str:
@@ -635,8 +674,11 @@ def reasons(record: Record) -> str:
 def _letters(order: str, record: Record) -> str:
     """The letter of each candidate in an order: `A: second generator, B: first generator`."""
     numbers = presentation_order(order, len(record.candidates))
-    names = (record.candidates[n - 1].image_model or f"image {n}" for n in numbers)
-    return ", ".join(map("{}: {}".format, LETTERS, names))
+    texts = []
+    for letter, number in zip(LETTERS, numbers, strict=False):
+        name = record.candidates[number - 1].image_model or f"image {number}"
+        texts.append(f"{letter}: {name}")
+    return ", ".join(texts)
 
 
 def repeated_rationales(items: Sequence[GalleryItem]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Readers of authors' logs, one module per judge and one for metrics.
+"""Readers of authors' logs, one module per judge; metrics are beside VIEScore.
 
 Each module has ``read(folder, identity, name, setting)``, which returns the verdicts of
 one part by sample or contest, from its folder in the logs. If the folder holds the logs
@@ -38,6 +38,6 @@ def reader(judge: str) -> Reader | None:
     if importlib.util.find_spec(name):
         read: Reader = importlib.import_module(name).read
         return read
-    from vieval_plugin.results.logs.metric_values import reader_of
+    from vieval_plugin.results.logs.viescore import reader_of
 
     return reader_of(judge)

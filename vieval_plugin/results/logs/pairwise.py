@@ -104,7 +104,9 @@ def paper_vote_of(reply: str) -> str:
     ('tie', '')
     """
     label = _GREEDY.search(reply)
-    return _PAPER_LABELS.get(label[0], "") if label else ""
+    if label:
+        return _PAPER_LABELS.get(label[0], "")
+    return ""
 
 
 def _judges(folder: Path) -> dict[str, Path]:
@@ -125,13 +127,16 @@ def _numbered(rows: list[Any], path: Path) -> Iterator[tuple[str, Any]]:
     """
     uids = set()
     for number, row in enumerate(rows):
-        index = row.get("idx", number) if isinstance(row, dict) else number
+        index = number
+        if isinstance(row, dict):
+            index = row.get("idx", number)
         if type(index) not in (int, str):
             raise VievalError(
                 f"{path}: row {number}: idx must be an integer or a string; correct "
                 "the file"
             )
-        if (uid := str(index)) in uids:
+        uid = str(index)
+        if uid in uids:
             raise VievalError(
                 f"{path}: row {number}: duplicate idx {excerpt(uid)}; correct the file"
             )
@@ -152,11 +157,10 @@ def _labelled(row: Any) -> Verdict:
     }
     status = Status.OK if ours.value or paper else ours.status
     is_only_authors = paper and not ours.value
-    reason = (
-        f"only the authors' parser found a vote: {ours.reason}"
-        if is_only_authors
-        else excerpt(ours.reason)
-    )
+    if is_only_authors:
+        reason = f"only the authors' parser found a vote: {ours.reason}"
+    else:
+        reason = excerpt(ours.reason)
     step = Step(
         (FORWARD,),
         status,

@@ -90,7 +90,8 @@ def _source_ids(folder: Path) -> dict[tuple[str, str], str]:
     for row in rated:
         model_and_item = (row.text("t2i_model"), row.text("item_id"))
         source_ids[model_and_item] = row.text("source_id")
-    if unknown := {model for model, _ in source_ids} - MODEL_NAMES.keys():
+    unknown = {model for model, _ in source_ids} - MODEL_NAMES.keys()
+    if unknown:
         raise VievalError(
             f"{folder}: unknown t2i_model {min(unknown)!r} in {_RATED}; {_ADVICE}"
         )

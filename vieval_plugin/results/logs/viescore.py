@@ -1,4 +1,5 @@
-"""The VIEScore authors' logs: `<image model>/{SC,PQ}.json`, uid -> {score, reasoning, ...}.
+"""The VIEScore authors' logs: `<image model>/{SC,PQ}.json`, uid -> {score, reasoning, ...}, and
+those of metrics: `<image model>.json`, uid -> {name of the metric: value}.
 
 A recorded score is checked like a live one. Where the authors could not parse a reply,
 they wrote a random score and marked the reply; VIEval parses it again. The authors'
@@ -9,28 +10,41 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from vieval_plugin.judges.auto_metrics import NETWORK_METRICS, AutoMetric, verdict_of
 from vieval_plugin.judges.parsing import (
     REFUSAL_INSIDE,
     SCORE,
     parse_scores,
     reply_schema,
 )
-from vieval_plugin.judges.protocol import Status, Step, Verdict, worst
+from vieval_plugin.judges.protocol import (
+    Failure,
+    Measurement,
+    SampleId,
+    Status,
+    Step,
+    Verdict,
+    worst,
+)
 from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.structured_chat import excerpt
 from vieval_plugin.judges.viescore import RUBRIC
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.pack import PackQuestion
-from vieval_plugin.readers.rows import read_object
-from vieval_plugin.results.logs import RESTORE, Identity, LoggedVerdicts
+from vieval_plugin.readers.rows import read_json, read_object
+from vieval_plugin.results.logs import RESTORE, Identity, LoggedVerdicts, Reader
 from vieval_plugin.text.untrusted import exists
 
 GUESSED = "guess_if_cannot_parse | "
 _ASPECTS = ("SC", "PQ")
+#: The VIEScore authors' names of values, by the metric.
+_VIESCORE_METRIC_NAMES = {
+    value.lower(): value for value in ("CLIP_Score", "CLIP_I", "DINO", "LPIPS")
+}
 
 
 def read(
@@ -162,7 +176,9 @@ def _numbers(score: Any) -> tuple[float, ...]:
     entries = score if isinstance(score, list) else [score]
     values = list(map(number, entries))
     numbers = tuple(value for value in values if value is not None)
-    return numbers if len(numbers) == len(values) else ()
+    if len(numbers) == len(values):
+        return numbers
+    return ()
 
 
 def _verdict(steps_and_findings: Sequence[tuple[Step, str]]) -> Verdict:
@@ -187,3 +203,47 @@ def _verdict(steps_and_findings: Sequence[tuple[Step, str]]) -> Verdict:
         findings=findings,
         recorded=recorded,
     )
+
+
+def reader_of(judge: str) -> Reader | None:
+    """Return the reader of a metric's values, `<image model>.json`; None if these logs do not contain the
+    metric.
+    """
+    for metric in NETWORK_METRICS:
+        if metric.name == judge and judge in _VIESCORE_METRIC_NAMES:
+            return partial(_read_metric, metric, _VIESCORE_METRIC_NAMES[judge])
+    return None
+
+
+def _read_metric(
+    metric: AutoMetric,
+    value: str,
+    folder: Path,
+    identity: Identity,
+    name: str = "",
+    setting: str = "",
+) -> LoggedVerdicts:
+    """Read the values under the key `value`; files without such a key belong to another
+    judge.
+    """
+    verdicts: dict[SampleId, Verdict] = {}
+    for path in sorted(folder.glob("*.json")):
+        rows = read_json(path, RESTORE)
+        if not isinstance(rows, dict):
+            continue
+        documents = [row for row in rows.values() if isinstance(row, dict)]
+        if any(value in document for document in documents):
+            for uid, row in rows.items():
+                sample = identity(path.stem, uid)
+                verdicts[sample] = _metric_verdict(metric, value, row)
+    return verdicts
+
+
+def _metric_verdict(metric: AutoMetric, name: str, row: Any) -> Verdict:
+    value = None
+    if isinstance(row, dict):
+        value = number(row.get(name))
+    if value is not None:
+        return verdict_of(metric, Measurement(value))
+    reason = f"the log row has no number for {name}"
+    return verdict_of(metric, Failure(Status.PARSE_FAILURE, reason))

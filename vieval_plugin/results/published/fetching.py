@@ -79,7 +79,8 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
 
 def _download(file: PublishedFile, address: str, root: Path) -> Download:
     def check(body: bytes) -> None:
-        if difference := file.difference(body):
+        difference = file.difference(body)
+        if difference:
             raise ValueError(difference)
 
     # a file is taken for what was published by its content: one of another commit is fetched anew
@@ -106,12 +107,16 @@ def _line(
     if not failures:
         fetched = len(paths & missing)
         return f"{NAME}/{name}: complete, {total} ({fetched} fetched now)"
+    missing_files = f"{len(failures)} of {total} missing"
     counts = Counter(map(_reason, failures))
-    reasons = "; ".join(f"{reason}: {n}" for reason, n in counts.most_common())
+    if len(counts) > 1:
+        reasons = "; ".join(f"{reason}: {n}" for reason, n in counts.most_common())
+        missing_files += f" ({reasons})"
+    first = failures[0]
     return (
-        f"{NAME}/{name}: {len(failures)} of {total} "
-        f"missing{f' ({reasons})' if len(counts) > 1 else ''} (first: "
-        f"{redacted(failures[0].url)}, {failures[0].reason}); run the command again to retry"
+        f"{NAME}/{name}: {missing_files} "
+        f"(first: {redacted(first.url)}, {first.reason}); "
+        "run the command again to retry"
     )
 
 
