@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from _ext import markdown, options
 
@@ -76,11 +77,12 @@ def _section(spec: JudgeSpec) -> Iterator[str]:
         name = f"calls a {spec.rates}" + (
             f", setting {markdown.code(setting)}" if setting else ""
         )
-        pack = (
-            f", worded by {markdown.code(spec.pack(defaults, setting))}"
-            if spec.pack
-            else ""
-        )
+        pack = ""
+        if spec.pack:
+            wording = Path(spec.pack(defaults, setting))
+            # a judge in one file has its words there, wherever the checkout lies
+            shown = wording.name if wording.is_absolute() else wording.as_posix()
+            pack = f", worded by {markdown.code(shown)}"
         facts.append((name, f"{spec.calls(defaults, setting)}{pack}"))
     yield "\n".join(f"- {name}: {value}" for name, value in facts)
     if table := options.option_table(spec.options):

@@ -66,7 +66,8 @@ def test_the_wheel_has_every_file_of_the_product(source, wheel):
     packed = {
         name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name
     }
-    assert packed == set(product_files(source))
+    wanted = set(product_files(source))
+    assert packed == wanted, "list it in setup.cfg under packages or package_data"
 
 
 def test_citation_and_changelog_are_of_this_version():

@@ -177,7 +177,7 @@ class _Reading:
                 continue
             fewest = min(counts, key=counts.__getitem__)
             total = max(counts.values())
-            name = self.file.parent.name
+            name = self.described.name
             _tell_without_ceiling(
                 f"{name}: {aspect} of {fewest} has {counts[fewest]} of {total} ratings, so "
                 "only the mean of each sample is used, without a human ceiling; fill the "

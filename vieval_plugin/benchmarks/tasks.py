@@ -282,7 +282,7 @@ def matching(text: str, benchmarks: Mapping[str, str]) -> set[str]:
     if text in judge_registry.judges():
         raise VievalError(
             f"the judge {text!r} has no task; set VIEVAL_BENCHMARKS to a benchmark folder, "
-            "or add a row to the table of tasks"
+            f"or add a row to the entry points {ENTRY_POINTS}"
         )
     names = [*benchmarks.values(), *benchmarks]
     hint = did_you_mean(text.strip("*"), names)
