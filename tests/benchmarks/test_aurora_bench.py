@@ -90,7 +90,7 @@ def test_a_judge_of_the_whole_is_correlated_with_the_ratings():
     rating, options = Rating(("SC", "O")), StatisticsOptions(draws=5)
     found = summary_of(POINTS.report, rows, rating, "aurora_bench", "points", options)
     got = found.estimates["spearman_value"].value
-    assert got == (pytest.approx(stats.spearmanr(people, judge).statistic))
+    assert got == pytest.approx(stats.spearmanr(people, judge).statistic)
 
 
 def test_pairs_are_contests_with_ties(tmp_path):

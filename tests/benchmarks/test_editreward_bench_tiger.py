@@ -66,13 +66,13 @@ def test_all_rankings_of_four_against_all_are_right_where_every_pair_is():
         BENCHMARK.report, tuple(observations), Rating(()), "b", "all", OPTIONS
     ).estimates
     got = found["votes_all_pairs_accuracy_three_way_value"].value
-    assert got == (pytest.approx(sum(whole) / len(whole)))
+    assert got == pytest.approx(sum(whole) / len(whole))
     assert sum(whole) == 75
     got = found["votes_all_pairs_accuracy_decisive_value"].value
-    assert got == (pytest.approx(sum(decided) / len(decided)))
+    assert got == pytest.approx(sum(decided) / len(decided))
     assert found["votes_all_pairs_accuracy_decisive_value"].n == len(decided) == 75 * 74
     got = found["votes_accuracy_three_way_value"].value
-    assert got == (pytest.approx(sum(pairs) / len(pairs)))
+    assert got == pytest.approx(sum(pairs) / len(pairs))
 
 
 @pytest.mark.parametrize("number", [2, 3, 4])

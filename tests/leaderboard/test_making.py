@@ -169,7 +169,7 @@ def test_absent_judges_are_named_and_present_ones_dated(boards):
     html = page(boards, OPTIONS)
     # named under the chart, and a grey row of the table
     found = html.count("Gemini 1.5 Pro zero-shot")
-    assert found == (2 * len([view for view in boards[0].views if view.is_default]))
+    assert found == 2 * len([view for view in boards[0].views if view.is_default])
     assert '<th scope="row">Gemini 1.5 Pro</th><td>printed, not recomputed</td>' in html
     dated = "All published judges date from 2023 and 2024; newer models appear only if"
     assert dated in html
@@ -192,7 +192,7 @@ def test_a_printed_row_of_other_answers_is_an_erratum_and_says_so(boards):
 
 def test_the_title_is_the_answer_and_the_page_loads_nothing(boards):
     found = title(boards)
-    assert found == (" ".join(answer(board.views[0].board).title for board in boards))
+    assert found == " ".join(answer(board.views[0].board).title for board in boards)
     first = boards[0].views[0]
     below = replace(first.board, ceiling=lambda label: Estimate(-0.2, -0.3, -0.1))
     assert title([replace(boards[0], views=(replace(first, board=below),))]) == (
@@ -207,7 +207,7 @@ def test_the_title_is_the_answer_and_the_page_loads_nothing(boards):
     assert f"<title>{title(boards)}</title>" in html.replace("&#39;", "'")
     assert "http" not in re.sub(r"<a href=\"[^\"]*\"|http-equiv", "", html)
     found = html.count('<details class="view"')
-    assert found == (sum(len(board.views) for board in boards))
+    assert found == sum(len(board.views) for board in boards)
     # without scripts the first table of each is open, and all others can be opened
     assert len(re.findall(r'<details class="view"[^>]* open>', html)) == 2
     assert '<form class="filters" hidden' in html
@@ -239,7 +239,7 @@ def test_data_beside_the_page_has_every_row(boards):
 def test_rows_of_the_first_tables_open_to_parts_and_pairs_of_generators(boards):
     first, number = boards[0].views[0], boards[0].views[0].board.numbers[0]
     found = first.board.breakdowns["kind"]["cig"][number.system].value
-    assert found == (pytest.approx(number.estimate.value))
+    assert found == pytest.approx(number.estimate.value)
     assert first.generators.keys() >= {number.system for number in first.board.numbers}
     opened = page([replace(boards[0], views=(first,))], OPTIONS)
     for name in ("control-guided generation", "failed"):

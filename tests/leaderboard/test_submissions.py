@@ -217,7 +217,7 @@ def test_an_image_and_a_text_that_are_not_the_benchmarks(tmp_path, monkeypatch, 
     image, *texts = vieval("leaderboard", "check", folder, code=1).err.splitlines()
     assert "UniControl/sample_3.jpg: judged with content of " in image
     found = [line.partition(": judged")[2] for line in texts]
-    assert found == ([" with texts other than the benchmark's"] * 2)
+    assert found == [" with texts other than the benchmark's"] * 2
 
 
 def test_fewer_verdicts_than_the_card_says(submission, vieval):

@@ -89,7 +89,7 @@ def test_correlations_are_scipys_with_each_annotator_and_with_their_mean(thirty,
         for number in (1, 2, 3):
             expected = direct(judged[aspect], rated[aspect][number - 1], kind)
             got = found[f"{dimension}_manual_{number}_{kind}"].value
-            assert got == (pytest.approx(expected, abs=1e-12))
+            assert got == pytest.approx(expected, abs=1e-12)
         mean = found[f"{dimension}_manual_avg_{kind}"]
         human = rated[aspect].mean(axis=0).round(9)
         expected = direct(judged[aspect], human, kind)
@@ -207,7 +207,7 @@ def test_a_policy_for_missing_ratings_other_than_the_default_is_told(tmp_path):
     options = tmp_path / "v.yaml"
     options.write_text("statistics: {missing_ratings: impute_mean}\n")
     found = config.read(str(options)).statistics.options()
-    assert found == (StatisticsOptions(missing_ratings="impute_mean"))
+    assert found == StatisticsOptions(missing_ratings="impute_mean")
 
 
 class Noisy:
@@ -314,7 +314,7 @@ def test_through_lmms_eval_the_metrics_match_a_direct_computation(run, results_o
                 assert got == pytest.approx(expected, abs=1e-9)
             expected = direct(judged, given_mean(rated["overall"])[usable], kind)
             got = found[f"overall_manual_avg_{kind}_value,none"]
-            assert got == (pytest.approx(expected, abs=1e-9))
+            assert got == pytest.approx(expected, abs=1e-9)
         by_dimension = [name for name in found if name.startswith(DIMENSIONS)]
         assert bool(by_dimension) == (task == "t2i_eval_bench_t2i_eval")
         for dimension in DIMENSIONS if by_dimension else ():
@@ -322,7 +322,7 @@ def test_through_lmms_eval_the_metrics_match_a_direct_computation(run, results_o
             human = rated[dimension].mean(axis=0)[usable].round(9)
             expected = direct(judged, human, "kendall")
             got = found[f"{dimension}_manual_avg_kendall_value,none"]
-            assert got == (pytest.approx(expected, abs=1e-9))
+            assert got == pytest.approx(expected, abs=1e-9)
 
 
 def table(path):
@@ -345,7 +345,7 @@ def test_table_1_has_the_annotators(run, tmp_path, monkeypatch, capsys):
     rated = pairs.ratings()["overall"]
     with_all, with_others = list(whole.values())[:2]
     found = float(with_all["manual 2 rho"])
-    assert found == (pytest.approx(direct(rated[1], given_mean(rated)), abs=6e-5))
+    assert found == pytest.approx(direct(rated[1], given_mean(rated)), abs=6e-5)
     human = np.delete(rated[1:].mean(axis=0).round(9), 3)
     expected = direct(np.delete(rated[0], 3), human, "kendall")
     assert float(with_others["manual 1 tau"]) == pytest.approx(expected, abs=6e-5)

@@ -196,7 +196,7 @@ def test_the_order_of_results_changes_nothing_and_a_seed_gives_the_same_again():
     )
     assert pair == again == turned
     found = pair.better_first().result.difference.value
-    assert found == (abs(pair.result.difference.value))
+    assert found == abs(pair.result.difference.value)
     [other] = compared(*runs, options=StatisticsOptions(draws=200, seed=1))["PQ"].pairs
     assert other.result.difference.low != pair.result.difference.low
     assert other.result.difference.value == pair.result.difference.value
@@ -271,7 +271,7 @@ def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_for_it():
         of_parts.append(np.mean(z))
     assert values["flat on two"] == pytest.approx(np.tanh(np.mean(of_parts)), abs=1e-6)
     got = found.pair_of("one", "flat on two").result.difference.value
-    assert got == (pytest.approx(values["one"] - values["flat on two"]))
+    assert got == pytest.approx(values["one"] - values["flat on two"])
 
 
 def test_a_judge_that_always_says_the_same_stands_below_with_0():
@@ -365,7 +365,7 @@ def test_values_on_labels_are_those_of_the_report(statistic, places):
         report = WithLabels((statistic,))
         summary = summary_of(report, observed, Rating(("SC",)), "b", "t", OPTIONS)
         got = systems[judged.label].value
-        assert got == (pytest.approx(summary.estimates[f"{statistic}_value"].value))
+        assert got == pytest.approx(summary.estimates[f"{statistic}_value"].value)
     [pair] = found.pairs
     ends = pair.result.difference
     assert ends.low < ends.value < ends.high

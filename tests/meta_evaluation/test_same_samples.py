@@ -44,7 +44,7 @@ def test_only_samples_that_all_judges_scored_count():
         expected = spearmanr(scores[common], HUMAN[:, common].mean(axis=0)).statistic
         # one image model: the published averaging is the tanh of its correlation
         found = float(rows[label][1])
-        assert found == (pytest.approx(np.tanh(round(expected, 4)), abs=6e-5))
+        assert found == pytest.approx(np.tanh(round(expected, 4)), abs=6e-5)
     people = HUMAN[:, common]
     of_raters = [
         spearmanr(people[i], np.delete(people, i, 0).mean(axis=0).round(9)).statistic

@@ -54,7 +54,7 @@ def test_it_has_names_and_a_value_with_an_interval_over_clusters():
 def test_parts_are_averaged_and_what_is_undefined_says_why():
     both = combine((summary(GOOD), summary(BAD)))
     found = both.estimates["right_side_value"].value
-    assert found == (pytest.approx((54 / 60 + 23 / 59) / 2))
+    assert found == pytest.approx((54 / 60 + 23 / 59) / 2)
     nothing = summary(run("none", (), failed=range(60)))
     assert metrics.value(nothing, "right_side_value") is None
     found = metrics.value(nothing, "remarks")

@@ -91,7 +91,7 @@ def test_scores_agree_where_they_order_two_outputs_for_one_prompt_alike(shared_d
     assert halves.right_where_alike.value == pytest.approx(right[alike & rated].mean())
     assert halves.first_elsewhere.value == pytest.approx(right[~alike & rated].mean())
     found = halves.second_elsewhere.value
-    assert found == (pytest.approx((second == people)[~alike & rated].mean()))
+    assert found == pytest.approx((second == people)[~alike & rated].mean())
     [sentence] = agreement_notes(runs, StatisticsOptions())
     assert re.fullmatch(
         r"(.+) and (.+) agree on 2,582 of 4,638 pairs of images\. Where they agree and the "

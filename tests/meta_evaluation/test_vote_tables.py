@@ -145,7 +145,7 @@ def test_statuses_are_told():
     statuses = statuses_table([run("mine", rows)])
     row = dict(zip(statuses.header, statuses.rows[0], strict=True))
     found = (row["of"], row["ok"], row["refusal"], row["api_error"])
-    assert found == (tuple(split("samples 1 1 0")))
+    assert found == tuple(split("samples 1 1 0"))
 
 
 def test_who_left_many_unanswered_is_told_where_judges_are_compared():
@@ -189,9 +189,9 @@ def test_judges_are_compared_on_the_contests_of_both():
     assert found.pairs[0].n == 150
     assert (systems["good"].ranks, systems["bad"].ranks) == ((1, 1), (2, 2))
     got = systems["good"].value
-    assert got == (pytest.approx(values(good)["votes_accuracy_four_way"]))
+    assert got == pytest.approx(values(good)["votes_accuracy_four_way"])
     got = found.pairs[0].better_first().result.first
-    assert got == (pytest.approx(values(good[:150])["votes_accuracy_four_way"]))
+    assert got == pytest.approx(values(good[:150])["votes_accuracy_four_way"])
 
 
 # --- published judges

@@ -119,7 +119,7 @@ def test_filter_copies_late_members(vieval, tmp_path):
     vieval("filter", out, "--where", "row <> 1", "--out", tmp_path / "kept")
     with tarfile.open(tmp_path / "kept" / "a.tar") as tar:
         found = sorted(tar.getnames())
-        assert found == (split("0.jpg 0.txt 0.vieval.json 2.jpg 2.txt 2.vieval.json"))
+        assert found == split("0.jpg 0.txt 0.vieval.json 2.jpg 2.txt 2.vieval.json")
 
 
 def test_a_folder_of_img2dataset_is_read_as_its_tars(vieval, tmp_path):

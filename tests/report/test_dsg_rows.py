@@ -125,7 +125,7 @@ def test_a_recorded_verdict_has_its_questions_and_what_the_authors_count(shared_
     assert len(unasked) == 5
     unread = [v for v in verdicts if v.recorded and len(v.trace) > 1]
     found = [(v.scores, v.reason[:34]) for v in unread]
-    assert found == ([({}, "the answer is neither yes nor no; ")] * 2)
+    assert found == [({}, "the answer is neither yes nor no; ")] * 2
     asked = [titles(verdict.trace).get(("answers", "3")) for verdict in verdicts]
     verdict = verdicts[asked.index("Are there two soccer balls?")]
     assert verdict.status == "ok"

@@ -197,7 +197,7 @@ def test_blip2s_row_comes_out_with_its_guesses(blip2, tmp_path, monkeypatch, vie
     vieval("report", blip2, "--out", tmp_path)
     [row] = _of_blip2(tmp_path / "imagenhub_table_1.csv")
     found = [float(row[aspect]) for aspect in ("SC", "PQ", "O")]
-    assert found == (pytest.approx([0.0504, -0.0108, 0.0622], abs=1.01e-4))
+    assert found == pytest.approx([0.0504, -0.0108, 0.0622], abs=1.01e-4)
     rows = _of_blip2(tmp_path / "imagenhub_table_2_3.csv")
     parts = {row["task"]: row for row in rows}
     assert float(parts["tie"]["O"]) == pytest.approx(0.0378, abs=1.01e-4)

@@ -160,7 +160,7 @@ def test_pairs_for_training_are_made_of_a_folder(vieval, judged, tmp_path):
     for pair in pairs:
         assert pair["prompt"] == f"a thing {pair['uid'][1:]}"
         found = pair["chosen_score"]
-        assert found == (max(by_uid[model, pair["uid"]] for model in MODELS))
+        assert found == max(by_uid[model, pair["uid"]] for model in MODELS)
 
 
 def test_a_replaced_image_is_not_shown(vieval, judged, tmp_path):

@@ -76,7 +76,7 @@ def test_a_candidate_is_asked_about_once_in_waves():
     assert set(counts.values()) == {1}
     assert len(asked) == 30
     found = [outcome.verdict.choice.scores for outcome in outcomes]
-    assert found == (list(map(right, given)))
+    assert found == list(map(right, given))
     assert progress.statuses == {Status.OK: 200}
     # a question is owned by a contest that has the candidate, and its tokens are counted there once
     for number, ask in asked:
@@ -95,7 +95,7 @@ async def test_a_candidate_is_asked_about_once_at_its_own_pace():
     await judge_each(jobs, answer, Progress(), outcomes.__setitem__, live=7, bar=False)
     assert len(asked) == 30
     found = [outcomes[n].verdict.choice.scores for n in range(200)]
-    assert found == (list(map(right, given)))
+    assert found == list(map(right, given))
 
 
 def test_what_differs_in_anything_is_another_candidate():
@@ -176,7 +176,7 @@ def test_a_judge_of_samples_judges_contests(store, server, edits):
         assert record.group == contest.group
         assert (record.tags, record.kind) == (contest.tags, "tie")
         found = record.candidates
-        assert found == (tuple(candidate.id for candidate in contest.candidates))
+        assert found == tuple(candidate.id for candidate in contest.candidates)
         # the program is run again on what was answered, and asks the same
         exchanges = conversation(prepared.program, contest, verdict)
         steps = [step.path for step in verdict.trace if step.path[-1] != "sample"]

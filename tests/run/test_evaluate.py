@@ -110,7 +110,6 @@ def test_summary_says_what_failed(store, server):
 
 
 def test_what_befell_the_first_failed_sample_is_told():
-
     trace = (Step(("sample",), Status.TOOL_ERROR, reason="no\ntext"),)
     failed = Verdict({}, Status.TOOL_ERROR, trace=trace)
     first, second = (sample.id for sample in vieval_demo.load(Path(), "tig")[:2])

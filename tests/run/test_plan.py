@@ -26,7 +26,6 @@ def samples(tmp_path):
         rows.append(a_sample_row(str(number), f"{number}.png", prompt))
     rows.append({**a_sample_row("x", "0.png", kind="sculpture"), "texts": {}})
     return write_lines(tmp_path / "s.jsonl", rows)
-    return tmp_path / "s.jsonl"
 
 
 @pytest.fixture
@@ -81,9 +80,8 @@ def test_a_run_costs_what_its_plan_says(store, samples, run, tmp_path, judge):
     expected = [least + (out - least_out) * 2 / 1e6 for out in limit]
     assert most == pytest.approx(expected, rel=0.01)
     names = ("calls", "tokens", "price")
-    assert "(" not in "".join(
-        one for one in planned.splitlines() if one.startswith(names)
-    )
+    told = [line for line in planned.splitlines() if line.startswith(names)]
+    assert "(" not in "".join(told)
 
 
 @pytest.mark.slow

@@ -111,7 +111,7 @@ def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, c
     reward = open_reward("question_answering:SC", model="fake", base_url=base_url)
     samples = reward.samples([PROMPT] * 3, list(PICTURES.values()))
     found = [value.value for value in reward.values(samples)]
-    assert found == (pytest.approx(list(SCORES.values())))
+    assert found == pytest.approx(list(SCORES.values()))
 
 
 @pytest.mark.slow

@@ -100,7 +100,7 @@ def test_swapped_correlations_are_naive_ones(coefficient, parts):
     assert naive[0] == pytest.approx(observed[0] - observed[1], abs=1e-12)
     exact = np.mean(np.abs(naive) >= abs(naive[0]) - ROUNDING)
     found = paired_permutation_p(statistic, 3, 40_000, ALL)
-    assert found == (pytest.approx(exact, abs=1e-12))
+    assert found == pytest.approx(exact, abs=1e-12)
 
 
 def test_means_after_every_swap_are_those_of_a_naive_computation():
@@ -119,7 +119,7 @@ def test_means_after_every_swap_are_those_of_a_naive_computation():
     exact = np.mean(np.abs(naive) >= abs(naive[0]) - ROUNDING)
     found = paired_comparison(statistic, 200, seed=1)
     got = paired_permutation_p(statistic, 1, 40_000, ALL)
-    assert got == (pytest.approx(exact, abs=1e-12))
+    assert got == pytest.approx(exact, abs=1e-12)
     assert found.p == pytest.approx(exact, abs=1e-12)
     assert (found.first, found.second) == pytest.approx((7 / 9, 3 / 9), abs=1e-12)
     assert found.difference.value == pytest.approx(naive[0])
@@ -217,7 +217,7 @@ def test_the_bootstrap_draws_the_same_groups_for_both(coefficient):
     np.testing.assert_allclose(fast, slow, atol=1e-9)
     found = paired_comparison(statistic, 40, seed=2)
     got = (found.difference.low, found.difference.high)
-    assert got == (pytest.approx(bootstrap.interval(slow)))
+    assert got == pytest.approx(bootstrap.interval(slow))
 
 
 def test_groups_are_drawn_within_their_part():
@@ -258,11 +258,11 @@ def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_and_one_on_whic
     statistic = CorrelationDifference(first, second, human)
     without = CorrelationDifference(first[:, left], second[:, left], human[:, left])
     found = statistic.estimates()[0]
-    assert found == (pytest.approx(np.tanh(np.arctanh(without.estimates()[0]) * 2 / 3)))
+    assert found == pytest.approx(np.tanh(np.arctanh(without.estimates()[0]) * 2 / 3))
     assert statistic.estimates()[1] == naive_average(second, human, "spearman")
     none = np.zeros((1, 10), dtype=bool)
     found = statistic.swapped(none)[0]
-    assert found == (pytest.approx(np.subtract(*statistic.estimates())))
+    assert found == pytest.approx(np.subtract(*statistic.estimates()))
     human[:, 1] = 1.0
     found = paired_comparison(CorrelationDifference(first, second, human), 200)
     assert found == paired_comparison(without, 200)
@@ -330,7 +330,7 @@ def test_ranks_are_ranges_where_the_data_cannot_tell():
     none = np.zeros((4, 4), dtype=bool)
     assert [ranks.tolist() for ranks in rank_ranges(none)] == [[1] * 4, [4] * 4]
     found = [ranks.tolist() for ranks in rank_ranges(np.triu(~none, 1))]
-    assert found == ([[1, 2, 3, 4]] * 2)
+    assert found == [[1, 2, 3, 4]] * 2
     chain = none.copy()
     chain[0, 3] = True  # only the first beats the last
     found = [ranks.tolist() for ranks in rank_ranges(chain)]
@@ -413,7 +413,7 @@ def test_an_average_of_differences_is_that_of_its_parts_in_every_swap_and_draw()
     assert both.strata[0] != both.strata[-1]
     first, second = both.estimates()
     found = paired_comparison(both, resamples=50).difference.value
-    assert found == (pytest.approx(first - second))
+    assert found == pytest.approx(first - second)
 
 
 def test_scores_permuted_within_image_models_are_those_of_a_naive_computation():

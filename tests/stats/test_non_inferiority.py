@@ -35,7 +35,7 @@ def test_several_contests_of_a_prompt_are_one():
     repeated = np.repeat(points, 4)
     four_times = MeanOfDifferences.from_differences(repeated, prompts, 0.5)
     found = (four_times.value, four_times.error, four_times.n)
-    assert found == (pytest.approx((once.value, once.error, once.n)))
+    assert found == pytest.approx((once.value, once.error, once.n))
 
 
 @pytest.mark.parametrize(("margin", "fall"), [(0.05, 1.0), (0.02, 0.5), (0.3, 1.0)])

@@ -94,7 +94,7 @@ def test_kinds_of_which_other_shares_were_rated_count_by_their_size():
     without_judge = prediction_powered_mean(ratings, np.zeros(400), strata=kinds)
     by_kind = [np.nanmean(ratings[kinds == kind]) for kind in ("plain", "good")]
     got = without_judge.mean.value
-    assert got == (pytest.approx(0.75 * by_kind[0] + 0.25 * by_kind[1]))
+    assert got == pytest.approx(0.75 * by_kind[0] + 0.25 * by_kind[1])
     got = found.mean.high - found.mean.low
     assert got < without_judge.mean.high - without_judge.mean.low
 
@@ -167,7 +167,7 @@ def test_the_test_of_two_rated_generators_is_students_paired_test(prompts):
         ]
         difference, p = prediction_powered_difference(*means)
         found = (difference.low, difference.high, p)
-        assert found == (pytest.approx((low, high, expected.pvalue), abs=1e-12))
+        assert found == pytest.approx((low, high, expected.pvalue), abs=1e-12)
 
 
 def test_a_difference_to_an_undefined_mean_is_undefined():

@@ -79,7 +79,7 @@ def test_averages_differ_as_their_formulas_do():
     r = [0.2, 0.5, 0.8]
     assert correlation.paper_mean(r) == math.tanh(0.5)
     found = correlation.fisher_mean(r)
-    assert found == (pytest.approx(math.tanh(np.mean(np.arctanh(r)))))
+    assert found == pytest.approx(math.tanh(np.mean(np.arctanh(r))))
     assert correlation.fisher_mean([0.5, math.nan]) == pytest.approx(0.5)
     assert math.isnan(correlation.fisher_mean([math.nan]))
     assert correlation.fisher_mean([1.0, 1.0]) == pytest.approx(0.9999)
@@ -166,7 +166,7 @@ OF_THE_PACKAGE = {
 def test_alpha_is_that_of_the_package(name, level):
     data, expected = OF_THE_PACKAGE[name]
     found = agreement.krippendorff_alpha(data, level)
-    assert found == (pytest.approx(expected[LEVELS.index(level)], abs=1e-14))
+    assert found == pytest.approx(expected[LEVELS.index(level)], abs=1e-14)
 
 
 def test_alpha_works_in_blocks(monkeypatch):
@@ -174,7 +174,7 @@ def test_alpha_works_in_blocks(monkeypatch):
     whole = agreement.krippendorff_alpha(ratings, "interval")
     monkeypatch.setattr(agreement, "_CELLS_AT_ONCE", 500)
     found = agreement.krippendorff_alpha(ratings, "interval")
-    assert found == (pytest.approx(whole, abs=1e-14))
+    assert found == pytest.approx(whole, abs=1e-14)
 
 
 def test_alpha_without_two_ratings_of_an_item_is_undefined():

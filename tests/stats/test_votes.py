@@ -68,7 +68,7 @@ def naive_accuracy(own, human, scheme):
 def test_accuracy_is_its_definition(rows, scheme):
     own, human = zip(*rows, strict=True) if rows else ((), ())
     found = mean(points(own, human, scheme))
-    assert found == (pytest.approx(naive_accuracy(own, human, scheme), nan_ok=True))
+    assert found == pytest.approx(naive_accuracy(own, human, scheme), nan_ok=True)
 
 
 def test_no_answer_is_wrong_and_never_dropped():
@@ -257,7 +257,7 @@ def test_people_who_only_say_tie_are_counted_in_three_way():
     found = best_thresholds([0, 0], [0.1, 0.4], [TIE, SECOND], "three_way")
     assert found == Thresholds(0.1, -math.inf)
     found = best_thresholds([0, 0], [0.1, 0.4], [TIE, SECOND])
-    assert found == (Thresholds(0.0, -math.inf))
+    assert found == Thresholds(0.0, -math.inf)
 
 
 def test_in_three_way_both_ties_are_the_same_answer():
@@ -286,7 +286,7 @@ def test_ceiling_is_pooled_over_pairs_of_annotators(annotations):
         if annotator[contest] != NONE
     ]
     got = mean(annotator_points(judge, annotations))
-    assert got == (pytest.approx(np.mean(own) if own else NAN, nan_ok=True))
+    assert got == pytest.approx(np.mean(own) if own else NAN, nan_ok=True)
 
 
 def test_one_annotator_has_no_ceiling():
@@ -301,7 +301,7 @@ def test_the_interval_of_a_share_equals_repeating_the_contests():
     found = share(right, groups, resamples=80, seed=6)
     counts = bootstrap.cluster_counts(groups, 80, 6)
     got = (found.low, found.high)
-    assert got == (pytest.approx(bootstrap.interval(resampled_mean(right, counts))))
+    assert got == pytest.approx(bootstrap.interval(resampled_mean(right, counts)))
     assert (found.value, found.n) == (pytest.approx(np.nanmean(right)), 59)
     pooled = share(np.stack([right, 1 - right]), groups, resamples=80, seed=6)
     assert (pooled.value, pooled.low, pooled.high, pooled.n) == (0.5, 0.5, 0.5, 118)

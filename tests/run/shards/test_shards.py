@@ -178,7 +178,7 @@ def test_images_are_bytes_or_paths_too(vieval, server, data, tmp_path, form):
     vieval(*arguments(data / "part-0.parquet", tmp_path / "structs", server))
     vieval(*arguments(other, tmp_path / "others", server))
     found = less_costs(verdicts(tmp_path / "others"))
-    assert found == (less_costs(verdicts(tmp_path / "structs")))
+    assert found == less_costs(verdicts(tmp_path / "structs"))
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
