@@ -87,4 +87,3 @@ def write(tmp_path):
         return path
 
     return folder
-    return folder

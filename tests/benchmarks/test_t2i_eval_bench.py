@@ -193,7 +193,6 @@ def test_a_file_that_is_no_list_is_one_line(folder):
 
 @unpacking
 def test_preparing_unpacks_the_images_once_and_says_what_there_is(folder, vieval):
-
     told = vieval("prepare", "t2i_eval_bench", "--root", folder.parent).out.splitlines()
     said = "t2i_eval_bench/tig: ready, 3 samples (the published set has 301)"
     assert told[-1] == said

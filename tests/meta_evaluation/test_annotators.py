@@ -236,7 +236,6 @@ class Noisy:
             score = np.clip(self.worth[aspect][number] + noise, 0, 10)
             reply[aspect]["score"] = float(score)
         return json.dumps(reply)
-        return json.dumps(reply)
 
 
 def entity(name):

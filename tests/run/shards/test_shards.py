@@ -41,9 +41,20 @@ pytestmark = pytest.mark.usefixtures("no_store")
 SMALL = ("--rows-per-shard", "8")
 
 
-def test_each_row_has_its_verdict(vieval, server, data, tmp_path):
-    printed = vieval(*arguments(data, tmp_path / "out", server, *SMALL))
-    found = verdicts(tmp_path / "out")
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def command(data, out, server):
+    """The command that judges the data set into the folder, eight rows a shard."""
+    return arguments(data, out, server, *SMALL)
+
+
+def test_each_row_has_its_verdict(vieval, server, command, out):
+    printed = vieval(*command)
+    found = verdicts(out)
     assert [row["uid"] for row in found] == [f"u{number}" for number in range(120)]
     assert {row["status"] for row in found} == {"ok"}
     assert [row["row"] for row in found] == [*range(40)] * 3
@@ -53,16 +64,15 @@ def test_each_row_has_its_verdict(vieval, server, data, tmp_path):
     assert found[0]["seconds"] > 0
     assert {score["question"] for score in found[0]["sub_scores"]}
     # row groups of 20 rows are two shards of 8 rows and one of 4
-    counted = sorted(metadata(path)["verdicts"] for path in files_in(tmp_path / "out"))
+    counted = sorted(metadata(path)["verdicts"] for path in files_in(out))
     assert counted == [4] * 6 + [8] * 12
     assert "18 of 18 done" in printed.out
-    assert not list((tmp_path / "out" / "under_way").iterdir())
+    assert not list((out / "under_way").iterdir())
     # and the questions that find out what a server can
     assert server.stats()["requests"] <= 2 * 120 + 2
 
 
-def test_other_inputs_and_options_are_refused(vieval, server, data, tmp_path):
-    command = arguments(data, tmp_path / "out", server, *SMALL)
+def test_other_inputs_and_options_are_refused(vieval, server, data, command):
     vieval(*command)
     asked = server.stats()["requests"]
     assert "temperature" in vieval(*command, "--temperature", "1", code=1).err
@@ -74,9 +84,9 @@ def test_other_inputs_and_options_are_refused(vieval, server, data, tmp_path):
     assert server.stats()["requests"] == asked
 
 
-def test_another_limit_is_another_run(vieval, server, data, tmp_path):
+def test_another_limit_is_another_run(vieval, server, data, tmp_path, out):
     file = data / "part-0.parquet"
-    command = arguments(file, tmp_path / "out", server, *SMALL)
+    command = arguments(file, out, server, *SMALL)
     vieval(*command, "--limit", "20")
     asked = server.stats()["requests"]
     refused = "contains a run started with --limit 20, now "
@@ -86,15 +96,15 @@ def test_another_limit_is_another_run(vieval, server, data, tmp_path):
     assert f"{refused}with --limit 30; " in said
     vieval(*command, "--limit", "20")
     assert server.stats()["requests"] == asked
-    printed = vieval("shards", tmp_path / "out").out
+    printed = vieval("shards", out).out
     assert "rows: 20 of 20, limited to the first 20 rows" in printed
     counted = "(rows are counted when their shard is done)"
     assert counted not in printed
-    next((tmp_path / "out" / "verdicts").iterdir()).unlink()
-    found = vieval("shards", tmp_path / "out").out
+    next((out / "verdicts").iterdir()).unlink()
+    found = vieval("shards", out).out
     assert f"of 20, limited to the first 20 rows {counted}" in found
     vieval(*command, "--limit", "20")
-    verified = vieval("shards", tmp_path / "out", "--verify").out
+    verified = vieval("shards", out, "--verify").out
     assert "complete: each of the first 20 rows has exactly one verdict" in verified
     whole = arguments(file, tmp_path / "whole", server, *SMALL)
     vieval(*whole)
@@ -102,8 +112,8 @@ def test_another_limit_is_another_run(vieval, server, data, tmp_path):
     assert "run started without --limit, now with --limit 20" in said
 
 
-def test_a_finished_run_says_how_fast_it_was(vieval, server, data, tmp_path):
-    printed = vieval(*arguments(data, tmp_path / "out", server, *SMALL)).out
+def test_a_finished_run_says_how_fast_it_was(vieval, command):
+    printed = vieval(*command).out
     form = r"^rate: ([0-9.,]+) rows and ([0-9.,]+) calls per second$"
     rate = re.search(form, printed, re.MULTILINE)
     assert rate, printed
@@ -131,19 +141,17 @@ def test_stored_answers_are_no_calls(vieval, server, data, tmp_path):
     assert " calls per second\n" in fresh
 
 
-def test_new_files_extend_the_plan(vieval, server, data, tmp_path):
-    command = arguments(data, tmp_path / "out", server, *SMALL)
+def test_new_files_extend_the_plan(vieval, data, command, out):
     vieval(*command)
-    old = {path: path.stat().st_mtime_ns for path in files_in(tmp_path / "out")}
+    old = {path: path.stat().st_mtime_ns for path in files_in(out)}
     write_parquet(data / "more", 1)
     vieval(*command, "--extend")
     assert {path: path.stat().st_mtime_ns for path in old} == old
-    assert len(verdicts(tmp_path / "out")) == 160
-    assert len(files_in(tmp_path / "out")) == len(old) + 6
+    assert len(verdicts(out)) == 160
+    assert len(files_in(out)) == len(old) + 6
 
 
-def test_a_file_that_was_replaced_is_refused(vieval, server, data, tmp_path):
-    command = arguments(data, tmp_path / "out", server, *SMALL)
+def test_a_file_that_was_replaced_is_refused(vieval, data, command):
     vieval(*command, "--budget", "20", code=1)
     table = pyarrow.Table.from_pylist(list(rows(range(500, 540))))
     parquet.write_table(table, data / "part-1.parquet", row_group_size=20)
@@ -151,10 +159,9 @@ def test_a_file_that_was_replaced_is_refused(vieval, server, data, tmp_path):
     assert "part-1.parquet has changed since the plan was made" in said
 
 
-def test_another_version_needs_the_same_readers(vieval, server, data, tmp_path):
-    command = arguments(data, tmp_path / "out", server, *SMALL)
+def test_another_version_needs_the_same_readers(vieval, command, out):
     vieval(*command)
-    plan = tmp_path / "out" / "plan.json"
+    plan = out / "plan.json"
     text = plan.read_text().replace(f'"version": "{__version__}"', '"version": "0.0.9"')
     plan.write_text(text)
     vieval(*command)
@@ -207,10 +214,10 @@ def captioned(number=40, text=b"a thing"):
     return {str(n): {"jpg": picture(n), "txt": text} for n in range(number)}
 
 
-def test_a_source_of_plain_words_makes_no_edit_of_a_tar(vieval, tmp_path):
+def test_a_source_of_plain_words_makes_no_edit_of_a_tar(vieval, tmp_path, out):
     path = write_tar(tmp_path / "a.tar", labelled())
-    printed = vieval("score", path, "--judge", "sharpness", "--out", tmp_path / "out")
-    found = {(row["status"], row["kind"]) for row in verdicts(tmp_path / "out")}
+    printed = vieval("score", path, "--judge", "sharpness", "--out", out)
+    found = {(row["status"], row["kind"]) for row in verdicts(out)}
     assert found == {("ok", "tig")}
     line = (
         "ignoring column 'source', which does not hold images (for example, 'laion'); read it "
@@ -234,8 +241,7 @@ def test_a_misread_run_leaves_nothing(vieval, tmp_path):
 
 @pytest.mark.parametrize("damage", ["a header", "the end"])
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
-def test_a_damaged_tar_is_refused(vieval, tmp_path, name, damage):
-    out = tmp_path / "out"
+def test_a_damaged_tar_is_refused(vieval, tmp_path, name, damage, out):
     path = write_tar(tmp_path / name, labelled(4))
     with tarfile.open(path) as tar:
         offset = tar.getmembers()[3].offset
@@ -267,26 +273,26 @@ def test_a_folder_is_planned_by_its_index(vieval, data, tmp_path, monkeypatch, n
         assert said.endswith("a folder of shards; pass --out FOLDER\n")
 
 
-def test_the_plan_of_a_tar_is_what_judging_it_costs(vieval, server, tmp_path):
+def test_the_plan_of_a_tar_is_what_judging_it_costs(vieval, server, tmp_path, out):
     path = write_tar(tmp_path / "a.tar", captioned())
-    command = arguments(path, tmp_path / "out", server)
+    command = arguments(path, out, server)
     planned = vieval(*command, "--plan").out
     before = server.stats()["requests"]
     vieval(*command)
     assert f"calls: {server.stats()['requests'] - before}\n" in planned
 
 
-def test_a_tar_that_was_replaced_is_refused(vieval, server, tmp_path):
+def test_a_tar_that_was_replaced_is_refused(vieval, server, tmp_path, out):
     path = write_tar(tmp_path / "a.tar", captioned(20, b"old"))
-    command = arguments(path, tmp_path / "out", server, *SMALL)
+    command = arguments(path, out, server, *SMALL)
     vieval(*command, "--budget", "20", code=1)
     write_tar(path, dict(reversed(captioned(20, b"new").items())))
     printed = vieval(*command, code=1)
     assert "changed since it was indexed" in printed.err
-    assert len(verdicts(tmp_path / "out")) == 8
+    assert len(verdicts(out)) == 8
 
 
-def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path):
+def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path, out):
     data = tmp_path / "data"
     given = list(rows(range(24)))
     given[3]["image"] = None
@@ -300,8 +306,8 @@ def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path):
     given[13]["prompt"] = None
     data.mkdir()
     parquet.write_table(pyarrow.Table.from_pylist(given), data / "a.parquet")
-    vieval(*arguments(data, tmp_path / "out", server))
-    found = verdicts(tmp_path / "out")
+    vieval(*arguments(data, out, server))
+    found = verdicts(out)
     assert len(found) == 24
     bad = {row["row"]: row for row in found if row["status"] != "ok"}
     statuses = [row["status"] for row in bad.values()]
@@ -312,7 +318,7 @@ def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path):
     assert [row["row"] for row in found if row["uid"] == "u8"] == [8, 9]
 
 
-def test_an_unreadable_row_group_is_left(vieval, server, data, tmp_path):
+def test_an_unreadable_row_group_is_left(vieval, data, command, out):
     path = data / "part-1.parquet"
     group = parquet.ParquetFile(path).metadata.row_group(1)
     content = bytearray(path.read_bytes())
@@ -322,31 +328,31 @@ def test_an_unreadable_row_group_is_left(vieval, server, data, tmp_path):
         size = column.total_compressed_size
         content[begin : begin + size] = os.urandom(size)
     path.write_bytes(content)
-    printed = vieval(*arguments(data, tmp_path / "out", server, *SMALL), code=1)
+    printed = vieval(*command, code=1)
     assert "part-1.parquet: row group 1, rows 20 to 27" in printed.err
-    assert len(verdicts(tmp_path / "out")) == 100
+    assert len(verdicts(out)) == 100
     assert "15 of 18 done" in printed.out
 
 
-def test_a_missing_column_is_told_first(vieval, server, data, tmp_path):
+def test_a_missing_column_is_told_first(vieval, server, data, out):
     table = pyarrow.table({"uid": ["1"], "prompt": ["x"]})
     parquet.write_table(table, data / "part-9.parquet")
-    said = vieval(*arguments(data, tmp_path / "out", server), code=1).err
+    said = vieval(*arguments(data, out, server), code=1).err
     assert "part-9.parquet: no column 'image'" in said
     assert server.stats()["requests"] == 0
 
 
-def test_an_unwritable_folder_is_told_first(vieval, server, data, tmp_path):
-    (tmp_path / "out").write_text("a file")
-    said = vieval(*arguments(data, tmp_path / "out", server), code=1).err
+def test_an_unwritable_folder_is_told_first(vieval, server, data, out):
+    out.write_text("a file")
+    said = vieval(*arguments(data, out, server), code=1).err
     assert "cannot write" in said
     assert server.stats()["requests"] == 0
 
 
-def test_a_full_disk_leaves_no_half_shard(vieval, server, data, tmp_path):
-    command = arguments(data, tmp_path / "out", server, "--rows-per-shard", "20")
+def test_a_full_disk_leaves_no_half_shard(vieval, server, data, out):
+    command = arguments(data, out, server, "--rows-per-shard", "20")
     vieval(*command, "--budget", "50", code=1)
-    kept = files_in(tmp_path / "out")
+    kept = files_in(out)
     assert len(kept) == 1
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     code = (
@@ -359,14 +365,13 @@ def test_a_full_disk_leaves_no_half_shard(vieval, server, data, tmp_path):
         "worker.ShardWorker.work = full"
     )
     assert "cannot write" in ended(start(*command, code=code), 1)
-    assert files_in(tmp_path / "out") == kept
-    assert not list((tmp_path / "out" / "verdicts").glob("*.part"))
+    assert files_in(out) == kept
+    assert not list((out / "verdicts").glob("*.part"))
     vieval(*command)
-    assert len(verdicts(tmp_path / "out")) == 120
+    assert len(verdicts(out)) == 120
 
 
-def test_a_budget_that_no_shard_fits_is_to_be_raised(vieval, server, data, tmp_path):
-    command = arguments(data, tmp_path / "out", server, *SMALL)
+def test_a_budget_that_no_shard_fits_is_to_be_raised(vieval, command):
     said = vieval(*command, "--budget", "7", code=1).err  # a shard of 4 rows takes 8
     assert "rows 0 to 7: its calls exceed --budget 7 per worker" in said
     assert "raise --budget, or lower --rows-per-shard with another --out" in said
@@ -374,39 +379,39 @@ def test_a_budget_that_no_shard_fits_is_to_be_raised(vieval, server, data, tmp_p
     assert "run the same command again" in vieval(*command, "--budget", "8", code=1).err
 
 
-def test_at_most_three_shards_are_open(data, vieval, tmp_path):
+def test_at_most_three_shards_are_open(data, vieval, out):
     faults = lambda number, body: Fault("hang") if number == 6 else None
     with FakeServer(faults=faults) as server:
         more = split("--timeout 2 --num-concurrent 8")
-        process = start(*arguments(data, tmp_path / "out", server, *SMALL, *more))
+        process = start(*arguments(data, out, server, *SMALL, *more))
         stats = server.stats
         until(lambda: stats()["in_flight"] == 1 and stats()["requests"] > 30)
-        notes = list((tmp_path / "out" / "under_way").iterdir())
+        notes = list((out / "under_way").iterdir())
         assert 1 <= len(notes) <= 3
         ended(process)
-    assert len(verdicts(tmp_path / "out")) == 120
+    assert len(verdicts(out)) == 120
 
 
-def test_failing_shards_are_not_written(vieval, data, tmp_path):
+def test_failing_shards_are_not_written(vieval, data, out):
     broken = [True]
     fault = lambda number, body: Fault("overlong") if broken and number > 60 else None
     with FakeServer(faults=fault) as server:
-        command = arguments(data, tmp_path / "out", server, *SMALL)
+        command = arguments(data, out, server, *SMALL)
         assert "3 shards in a row were not written" in vieval(*command, code=1).err
         assert server.stats()["requests"] < 220
-        found = verdicts(tmp_path / "out")
+        found = verdicts(out)
         assert 0 < len(found) < 60
         broken.clear()
         vieval(*command)
-    assert len(verdicts(tmp_path / "out")) == 120
+    assert len(verdicts(out)) == 120
 
 
 @pytest.mark.parametrize("status", ["parse_failure", "refusal"])
-def test_unreadable_replies_are_failures(vieval, data, tmp_path, status):
+def test_unreadable_replies_are_failures(vieval, data, status, out):
     filtered = {"faults": lambda number, body: Fault("content_filter")}
     answers = filtered if status == "refusal" else {}
     with FakeServer(reply=lambda chat: "I cannot say.", **answers) as server:
-        command = arguments(data, tmp_path / "out", server, *SMALL)
+        command = arguments(data, out, server, *SMALL)
         said = vieval(*command, code=1).err
         failed = (
             rf"(8 of 8|4 of 4) rows failed, more than --max-failures 0.2 .*\({status}: "
@@ -415,11 +420,10 @@ def test_unreadable_replies_are_failures(vieval, data, tmp_path, status):
         assert "3 shards in a row were not written" in said
         assert "or raise --max-failures, then run the same command to resume" in said
         assert server.stats()["requests"] < 200
-        assert not verdicts(tmp_path / "out")
+        assert not verdicts(out)
 
 
-def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, tmp_path):
-    out = tmp_path / "out"
+def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, out):
     again = split(f"shards {out} --rejudge parse_failure --model fake --base-url")
     none = "no row could be scored (parse_failure 120)"
     with FakeServer(reply=lambda chat: "I cannot say.") as server:
@@ -452,8 +456,7 @@ def test_a_column_that_is_no_text_is_named(vieval, server, data, tmp_path):
     assert server.stats()["requests"] == 0
 
 
-def test_an_expired_key_ends_the_run(vieval, data, tmp_path, monkeypatch):
-    out = tmp_path / "out"
+def test_an_expired_key_ends_the_run(vieval, data, monkeypatch, out):
     monkeypatch.setenv("OPENAI_API_KEY", "old-key-of-yesterday")
     with FakeServer(api_key="old-key-of-yesterday", latency=0.005) as server:
         command = arguments(data, out, server, *SMALL, "--num-concurrent", "4")
@@ -470,28 +473,27 @@ def test_an_expired_key_ends_the_run(vieval, data, tmp_path, monkeypatch):
     assert "key-of" not in (out / "plan.json").read_text()
 
 
-def test_a_killed_worker_leaves_no_shard(vieval, data, tmp_path, server):
-    code = (
-        "import os\n"
-        "rename, count = os.replace, [0]\n"
-        "def dying(a, b):\n"
-        "    count[0] += str(b).endswith('.parquet')\n"
-        "    if count[0] == 3:\n"
-        "        os.kill(os.getpid(), 9)\n"
-        "    rename(a, b)\n"
-        "os.replace = dying"
-    )
-    command = arguments(data, tmp_path / "out", server, *SMALL)
-    ended(start(*command, code=code), -9)
-    assert len(files_in(tmp_path / "out")) == 2
-    assert list((tmp_path / "out" / "verdicts").glob("*.part"))
+DYING = """import os
+rename, count = os.replace, [0]
+def dying(a, b):
+    count[0] += str(b).endswith('.parquet')
+    if count[0] == 3:
+        os.kill(os.getpid(), 9)
+    rename(a, b)
+os.replace = dying
+"""
+
+
+def test_a_killed_worker_leaves_no_shard(vieval, command, out):
+    ended(start(*command, code=DYING), -9)
+    assert len(files_in(out)) == 2
+    assert list((out / "verdicts").glob("*.part"))
     vieval(*command)
-    found = [row["uid"] for row in verdicts(tmp_path / "out")]
+    found = [row["uid"] for row in verdicts(out)]
     assert found == [f"u{number}" for number in range(120)]
 
 
-def test_two_drivers_at_once_share_the_work(data, tmp_path):
-    out = tmp_path / "out"
+def test_two_drivers_at_once_share_the_work(data, out):
     with FakeServer(latency=0.02) as server:
         command = arguments(data, out, server, *SMALL, "--num-concurrent", "4")
         both = [start(*command), start(*command)]
@@ -504,8 +506,7 @@ def test_two_drivers_at_once_share_the_work(data, tmp_path):
     assert asked <= 2 * (120 + 2 * 3 * 8) + 4
 
 
-def test_verify_says_what_is_wrong(vieval, server, data, tmp_path):
-    out, command = tmp_path / "out", arguments(data, tmp_path / "out", server, *SMALL)
+def test_verify_says_what_is_wrong(vieval, data, command, out):
     vieval(*command, "--budget", "100", code=1)
     printed = vieval("shards", out, "--verify", code=1)
     assert "no verdicts in " in printed.err
@@ -529,7 +530,7 @@ def test_verify_says_what_is_wrong(vieval, server, data, tmp_path):
     assert "--out" not in err
 
 
-def test_verify_finds_an_image_that_is_another(vieval, server, tmp_path):
+def test_verify_finds_an_image_that_is_another(vieval, server, tmp_path, out):
     folder = tmp_path / "data"
     folder.mkdir()
     names = [f"{number}.jpg" for number in range(3)]
@@ -537,16 +538,15 @@ def test_verify_finds_an_image_that_is_another(vieval, server, tmp_path):
         (folder / name).write_bytes(picture(number))
     table = {"uid": ["a", "a", "b"], "image": names, "prompt": ["x"] * 3}
     parquet.write_table(pyarrow.table(table), folder / "a.parquet")
-    vieval(*arguments(folder, tmp_path / "out", server, "--rows-per-shard", "1"))
-    shown = vieval("shards", tmp_path / "out", "--verify").out
+    vieval(*arguments(folder, out, server, "--rows-per-shard", "1"))
+    shown = vieval("shards", out, "--verify").out
     assert "2 rows have the same uid" in shown
     (folder / "1.jpg").write_bytes(picture(9))
-    printed = vieval("shards", tmp_path / "out", "--verify", code=1)
+    printed = vieval("shards", out, "--verify", code=1)
     assert "a.parquet: the image of row 1 has changed" in printed.err
 
 
-def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, tmp_path):
-    out = tmp_path / "out"
+def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, out):
     broken = [True]
 
     def faults(number, body):
@@ -573,7 +573,7 @@ def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, tmp_path):
     assert len(found) == 120
 
 
-def test_addresses_are_fetched_from_allowed_hosts(vieval, server, tmp_path):
+def test_addresses_are_fetched_from_allowed_hosts(vieval, server, tmp_path, out):
     fetched = []
 
     def answer(path, body, headers):
@@ -591,9 +591,9 @@ def test_addresses_are_fetched_from_allowed_hosts(vieval, server, tmp_path):
         }
         parquet.write_table(pyarrow.table(table), place / "part-0.parquet")
         more = (*SMALL, "--max-failures", "1")
-        command = arguments(place, tmp_path / "out", server, *more)
+        command = arguments(place, out, server, *more)
         vieval(*command, "--allow-urls", host)
-        found = verdicts(tmp_path / "out")
+        found = verdicts(out)
         assert len(fetched) == 24
         failed = {row["row"]: row["reason"] for row in found if row["status"] != "ok"}
         assert [*failed] == [5]
@@ -611,7 +611,7 @@ def test_addresses_are_fetched_from_allowed_hosts(vieval, server, tmp_path):
             assert (one["digest"], one["scores"]) == (two["digest"], two["scores"])
 
 
-def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
+def test_lists_of_outputs_are_contests(vieval, server, tmp_path, out):
     data = tmp_path / "data"
     given = [
         {
@@ -625,7 +625,7 @@ def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
     given[4]["image"] = [picture(8)]
     data.mkdir()
     parquet.write_table(pyarrow.Table.from_pylist(given), data / "a.parquet")
-    command = arguments(data, tmp_path / "out", server, "--max-failures", "1")
+    command = arguments(data, out, server, "--max-failures", "1")
     for judge in ("pairwise", "viescore"):
         command[command.index("--out") + 1] = tmp_path / judge
         vieval(*command, "--judge", judge)
@@ -639,7 +639,7 @@ def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
     assert scored[0]["choice"]["scores"][1]["SC"] is not None
 
 
-def test_a_file_of_the_datasets_library(vieval, server, tmp_path):
+def test_a_file_of_the_datasets_library(vieval, server, tmp_path, out):
     datasets = pytest.importorskip("datasets")
     images = [PIL.Image.open(io.BytesIO(picture(number))) for number in range(12)]
     columns = {"caption": [f"a thing {n}" for n in range(12)], "image": images}
@@ -647,28 +647,27 @@ def test_a_file_of_the_datasets_library(vieval, server, tmp_path):
     made = made.cast_column("image", datasets.Image())
     (tmp_path / "data").mkdir()
     made.to_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
-    vieval(*arguments(tmp_path / "data", tmp_path / "out", server))
-    found = verdicts(tmp_path / "out")
+    vieval(*arguments(tmp_path / "data", out, server))
+    found = verdicts(out)
     seen = [row["uid"] for row in found]
     assert seen == [f"train-00000-of-00001.parquet:{number}" for number in range(12)]
     assert {row["status"] for row in found} == {"ok"}
 
 
-def test_a_server_that_is_down_for_good_ends_the_run(vieval, data, tmp_path):
+def test_a_server_that_is_down_for_good_ends_the_run(vieval, data, out):
     with FakeServer(latency=0.005) as server:
         more = (*SMALL, *split("--num-concurrent 4 --patience 1"))
-        process = start(*arguments(data, tmp_path / "out", server, *more))
-        until(lambda: len(files_in(tmp_path / "out")) > 2)
+        process = start(*arguments(data, out, server, *more))
+        until(lambda: len(files_in(out)) > 2)
         server.die(60)
         assert "has not answered for" in ended(process, 1)
-    found = verdicts(tmp_path / "out")
+    found = verdicts(out)
     assert {row["status"] for row in found} == {"ok"}
     assert len(found) < 120
 
 
 @pytest.mark.parametrize("more", [[], ["--processes", "2"]])
-def test_ctrl_c_ends_a_run_in_order(data, tmp_path, more):
-    out = tmp_path / "out"
+def test_ctrl_c_ends_a_run_in_order(data, more, out):
     with FakeServer(latency=0.05) as server:
         command = arguments(data, out, server, *SMALL, "--num-concurrent", "4", *more)
         process = start(*command)
