@@ -469,8 +469,8 @@ def test_published_totals(command, generators, vieval, tmp_path, monkeypatch):
             save(folder / "00002/samples/0003.png", b"no image")
         files.append(f"{number}.jsonl")
         code = 1 if number else 0
-        command = ("score", folder, *JUDGE, "--out", files[-1], "--layout", "own.yaml")
-        printed += vieval(*command, code=code).out
+        more = ("--out", files[-1], "--layout", "own.yaml")
+        printed += vieval("score", folder, *JUDGE, *more, code=code).out
     if command == "rank":
         vieval("rank", *files, "--tables", "tables", code=None)
         printed = (tmp_path / "tables/rank.md").read_text()
