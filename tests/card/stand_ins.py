@@ -99,8 +99,8 @@ def published(verdicts):
     """The answers of a published log, played again."""
 
     def answer(sample, aspect):
-        steps = {step.path: step for step in verdicts(sample).trace}
-        step = steps.get((aspect,))
+        steps = [step for step in verdicts(sample).trace if step.path == (aspect,)]
+        step = steps[0] if steps else None
         if step and step.scores:
             return json.dumps({"score": list(step.scores), "reasoning": step.reason})
         return (step and step.answer) or "I cannot say."
