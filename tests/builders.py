@@ -297,6 +297,14 @@ def a_label_file(
     return a_table(path, [{**default, **label} for label in labels], LABEL_COLUMNS)
 
 
+def a_sample_row(
+    uid: str, output: str, prompt: str = "x", kind: str = "tig", **fields: Any
+) -> dict[str, Any]:
+    """A row of a samples file: an image with its prompt."""
+    images, texts = {"output": output}, {"prompt": prompt}
+    return {"uid": uid, "kind": kind, "images": images, "texts": texts, **fields}
+
+
 def a_table(
     path: Path | str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()
 ) -> Path:

@@ -32,25 +32,19 @@ def rows(numbers, form="struct"):
     """Rows of a data set as the hub has them: with bytes in a struct, as they are, or in files."""
     for number in numbers:
         image = picture(number)
-        yield {
-            "uid": f"u{number}",
-            "prompt": f"a thing {number}",
-            "image": {"bytes": image, "path": f"{number}.jpg"}
-            if form == "struct"
-            else image,
-        }
+        if form == "struct":
+            image = {"bytes": image, "path": f"{number}.jpg"}
+        yield {"uid": f"u{number}", "prompt": f"a thing {number}", "image": image}
 
 
 def write_parquet(folder, files=3, rows_each=40, group=20, form="struct"):
     """A data set of parquet files, with numbered images."""
     folder.mkdir(parents=True, exist_ok=True)
     for file in range(files):
-        table = pyarrow.Table.from_pylist(
-            list(rows(range(file * rows_each, (file + 1) * rows_each), form))
-        )
-        parquet.write_table(
-            table, folder / f"part-{file}.parquet", row_group_size=group
-        )
+        numbers = range(file * rows_each, (file + 1) * rows_each)
+        table = pyarrow.Table.from_pylist(list(rows(numbers, form)))
+        path = folder / f"part-{file}.parquet"
+        parquet.write_table(table, path, row_group_size=group)
     return folder
 
 
@@ -73,33 +67,20 @@ def verdicts(folder):
     if not paths:
         return []
     table = pyarrow.concat_tables([parquet.read_table(path) for path in paths])
-    return table.sort_by(
-        [("file", "ascending"), ("row", "ascending"), ("prompt", "ascending")]
-    ).to_pylist()
+    order = [(name, "ascending") for name in ("file", "row", "prompt")]
+    return table.sort_by(order).to_pylist()
 
 
 def less_costs(found):
     """Verdicts less what differs between two runs of the same."""
-    return [
-        {name: value for name, value in row.items() if name not in COSTS}
-        for row in found
-    ]
+    return [{name: row[name] for name in row if name not in COSTS} for row in found]
 
 
 def arguments(data, out, server, *more):
     """The command that judges a data set."""
     named = data if isinstance(data, list) else [data]
-    return [
-        "score",
-        *named,
-        "--out",
-        out,
-        "--model",
-        "fake",
-        "--base-url",
-        server.base_url,
-        *more,
-    ]
+    asked = ("--model", "fake", "--base-url", server.base_url)
+    return ["score", *named, "--out", out, *asked, *more]
 
 
 def start(*command, environment=None, code=None):
@@ -155,11 +136,7 @@ def processes_of(variable, name):
 
 
 def files_in(folder):
-    return (
-        sorted((folder / "verdicts").glob("*.parquet"))
-        if (folder / "verdicts").exists()
-        else []
-    )
+    return sorted((folder / "verdicts").glob("*.parquet"))
 
 
 def metadata(path):
@@ -197,13 +174,9 @@ def fatal_judge(folder, *uids):
     described = folder / "fatal_judge-1.0.dist-info"
     described.mkdir(parents=True)
     (folder / "fatal_judge.py").write_text(FATAL)
-    (described / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: fatal-judge\nVersion: 1.0\n"
-    )
-    (described / "entry_points.txt").write_text(
-        "[vieval.judges]\nfatal = fatal_judge\n"
-    )
-    path = os.pathsep.join(
-        filter(None, [str(folder), os.environ.get("PYTHONPATH", "")])
-    )
-    return {"PYTHONPATH": path, "VIEVAL_FATAL": ",".join(uids)}
+    about = "Metadata-Version: 2.1\nName: fatal-judge\nVersion: 1.0\n"
+    (described / "METADATA").write_text(about)
+    entry = "[vieval.judges]\nfatal = fatal_judge\n"
+    (described / "entry_points.txt").write_text(entry)
+    paths = filter(None, [str(folder), os.environ.get("PYTHONPATH", "")])
+    return {"PYTHONPATH": os.pathsep.join(paths), "VIEVAL_FATAL": ",".join(uids)}

@@ -32,16 +32,11 @@ def contest(
     gives in their place.
     """
     preferences, scores = said.pop("preferences", {}), said.pop("scores", ())
-    contested = ContestObservation(
-        models,
-        Votes(scheme, vote, annotators),
-        {order: word for order, word in said.items() if word or order == "paper"},
-        preferences,
-        tuple(scores),
-    )
-    return Observation(
-        "", uid, {}, {}, status, tags=tags, group=group, contest=contested
-    )
+    words = {order: word for order, word in said.items() if word or order == "paper"}
+    votes = Votes(scheme, vote, annotators)
+    contested = ContestObservation(models, votes, words, preferences, tuple(scores))
+    more = {"tags": tags, "group": group, "contest": contested}
+    return Observation("", uid, {}, {}, status, **more)
 
 
 def summarise(observations, scheme="four_way", aspects=(), options=OPTIONS):
@@ -51,11 +46,13 @@ def summarise(observations, scheme="four_way", aspects=(), options=OPTIONS):
 
 
 def values(observations, scheme="four_way", aspects=(), options=OPTIONS):
-    estimates = summarise(observations, scheme, aspects, options).estimates
-    return {
-        name.removesuffix("_value"): estimate.value
-        for name, estimate in estimates.items()
-    }
+    estimates = summarise(observations, scheme, aspects, options).estimates.items()
+    return {name.removesuffix("_value"): estimate.value for name, estimate in estimates}
+
+
+def findings(*runs, scheme="four_way", options=OPTIONS, parts=("t",)):
+    """What the family finds in runs on the benchmark b."""
+    return ByVotes(scheme).findings("b", parts, runs, options)
 
 
 def run(label, observations, part="t", benchmark="b", aspects=()):
@@ -67,34 +64,18 @@ def run(label, observations, part="t", benchmark="b", aspects=()):
         candidates = tuple(
             SampleId(benchmark, part, model, o.uid) for model in seen.image_models
         )
-        verdict, provenance = (
-            Verdict({}, o.status, choice=choice),
-            Provenance("mine", (), aspects, label),
-        )
+        verdict = Verdict({}, o.status, choice=choice)
+        provenance = Provenance("mine", (), aspects, label)
         identity = SampleId(benchmark, part, "", o.uid)
-        records.append(
-            (
-                Record(
-                    identity,
-                    verdict,
-                    provenance,
-                    {},
-                    o.tags,
-                    group=o.group,
-                    votes=seen.votes,
-                    candidates=candidates,
-                ),
-            )
-        )
+        more = {"group": o.group, "votes": seen.votes, "candidates": candidates}
+        records.append((Record(identity, verdict, provenance, {}, o.tags, **more),))
     return Run(label, benchmark, "mine", aspects, {part: records})
 
 
 def table(made, name):
     [found] = [one for one in made.tables if one.name == name]
-    return [
-        dict(enumerate(row)) | dict(zip(found.header, row, strict=True))
-        for row in found.rows
-    ]
+    rows = [dict(zip(found.header, row, strict=True)) for row in found.rows]
+    return [dict(enumerate(row.values())) | row for row in rows]
 
 
 def scored(n=120, seed=0, noise=0.2, scheme="four_way", aspects=("O",)):
@@ -111,15 +92,8 @@ def scored(n=120, seed=0, noise=0.2, scheme="four_way", aspects=("O",)):
             for t in truth
         ]
         vote = next(word for word, one in CODES.items() if one == code)
-        rows.append(
-            contest(
-                f"{number:03}",
-                vote,
-                scheme,
-                group=f"g{number // 3}",
-                scores=given_scores,
-            )
-        )
+        more = {"group": f"g{number // 3}", "scores": given_scores}
+        rows.append(contest(f"{number:03}", vote, scheme, **more))
     return rows
 
 

@@ -10,9 +10,8 @@ import numpy as np
 import PIL.Image
 
 PROBE = json.dumps({"probe": "vieval"})
-_SAME_SCENE = (
-    0.47  # of outputs and their own sources under every change, and not of most others
-)
+# of outputs and their own sources under every change, and not of most others
+_SAME_SCENE = 0.47
 _TOLD_APART = 0.1
 
 
@@ -23,11 +22,9 @@ def scripted(scores):
         content = body["messages"][-1]["content"]
         if isinstance(content, str):
             return PROBE
-        urls = [
-            part["image_url"]["url"] for part in content if part["type"] == "image_url"
-        ]
-        document = {"reasoning": "fine", **scores([_decoded(url) for url in urls])}
-        return json.dumps(document)
+        parts = [part for part in content if part["type"] == "image_url"]
+        pictures = [_decoded(part["image_url"]["url"]) for part in parts]
+        return json.dumps({"reasoning": "fine", **scores(pictures)})
 
     return reply
 
@@ -64,26 +61,21 @@ def biased_to_the_first(pictures):
 
 def praised_in_pairs(pictures):
     """As `fair`, but what praises itself wins."""
-    praising = [
-        letter
-        for letter, one in zip("AB", pictures[-2:], strict=True)
-        if praises_itself(one)
-    ]
+    pairs = zip("AB", pictures[-2:], strict=True)
+    praising = [letter for letter, one in pairs if praises_itself(one)]
     return {"better": praising[0]} if len(praising) == 1 else fair(pictures)
 
 
 def _decoded(url):
-    return PIL.Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).convert(
-        "RGB"
-    )
+    file = io.BytesIO(base64.b64decode(url.partition(",")[2]))
+    return PIL.Image.open(file).convert("RGB")
 
 
 def _inner(picture):
     """The part that no overlay or border touches."""
     width, height = picture.size
-    return picture.crop(
-        (int(width * 0.1), int(height * 0.1), int(width * 0.9), int(height * 0.6))
-    )
+    ends = (width * 0.1, height * 0.1, width * 0.9, height * 0.6)
+    return picture.crop(tuple(map(int, ends)))
 
 
 def _same_scene(one, other):
@@ -92,9 +84,8 @@ def _same_scene(one, other):
 
 
 def _signature(picture):
-    small = np.asarray(
-        _inner(picture).convert("L").resize((8, 8), PIL.Image.Resampling.BOX), float
-    )
+    grey, box = _inner(picture).convert("L"), PIL.Image.Resampling.BOX
+    small = np.asarray(grey.resize((8, 8), box), float)
     return (small - small.mean()) / (small.std() + 1e-6)
 
 

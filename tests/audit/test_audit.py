@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+from itertools import product
 
 import pytest
 
 from tests.audit import scripted
 from tests.fake_server import FakeServer
+from tests.refusals import refusal
 from vieval_plugin import config
 from vieval_plugin.audit.audit import audit
 from vieval_plugin.audit.changes import changes
@@ -15,9 +17,10 @@ from vieval_plugin.config import Backbone
 from vieval_plugin.labelling.sources import read_to_label
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.text.errors import VievalError
 
 EDITS, PAIRS = "vieval_demo/tie", "vieval_demo_contests/tie"
+SOURCES = ("source blank", "source of another")
+OVERLAY, RISES = "praise overlay", "FLAGGED: rises"
 
 
 def effects(judge, samples, limit, base_url="http://127.0.0.1:9"):
@@ -43,73 +46,54 @@ def audited(store):
 
 
 def flagged(found):
-    return {
-        (row.change, row.aspect, row.finding)
-        for row in found
-        if row.finding.startswith("FLAGGED")
-    }
+    rows = [row for row in found if row.finding.startswith("FLAGGED")]
+    return {(row.change, row.aspect, row.finding) for row in rows}
 
 
 def test_an_unbiased_judge_is_flagged_for_nothing(audited):
     found, _ = audited(scripted.honest)
     assert flagged(found) == set()
     lowered = {(row.change, row.aspect) for row in found if row.difference.value < -0.3}
-    assert lowered == {
-        (change, aspect)
-        for change in ("source blank", "source of another")
-        for aspect in ("SC", "O")
-    }
+    assert lowered == {*product(SOURCES, ("SC", "O"))}
     assert {row.n for row in found} == {24}
     assert audited(scripted.honest) == (found, 0)
 
 
 def test_a_change_that_applies_to_no_sample_has_no_effect(audited):
-    found, _ = audited(
-        scripted.honest, samples="vieval_demo/tig", limit=4
-    )  # this server says no SC
-    assert {(row.change, row.aspect) for row in found} == {
-        (change.name, "PQ") for change in changes() if change.modifies == "output"
-    }
+    # this server says no SC
+    found, _ = audited(scripted.honest, samples="vieval_demo/tig", limit=4)
+    of_outputs = [change.name for change in changes() if change.modifies == "output"]
+    assert {(row.change, row.aspect) for row in found} == {*product(of_outputs, ["PQ"])}
 
 
 def test_a_judge_that_reads_praise_is_flagged_for_the_overlay_alone(audited):
     found, _ = audited(scripted.fooled_by_overlay)
-    assert flagged(found) == {
-        ("praise overlay", aspect, "FLAGGED: rises") for aspect in ("SC", "PQ", "O")
-    }
+    rises = product([OVERLAY], ("SC", "PQ", "O"), [RISES])
+    assert flagged(found) == {*rises}
 
 
 def test_a_judge_that_looks_at_no_source_is_flagged_for_that(audited):
     found, _ = audited(scripted.blind_to_the_source, limit=8)
-    assert flagged(found) == {
-        (change, aspect, "FLAGGED: does not fall")
-        for change in ("source blank", "source of another")
-        for aspect in ("SC", "O")
-    }
+    falls = product(SOURCES, ("SC", "O"), ["FLAGGED: does not fall"])
+    assert flagged(found) == {*falls}
 
 
 @pytest.mark.parametrize(
-    ("judge", "expected"),
+    ("judge", "changes"),
     [
-        (scripted.fair, set()),
-        (
-            scripted.biased_to_the_first,
-            {("order swapped", "preference", "FLAGGED: rises")},
-        ),
-        (
-            scripted.praised_in_pairs,
-            {("praise overlay", "preference", "FLAGGED: rises")},
-        ),
+        (scripted.fair, []),
+        (scripted.biased_to_the_first, ["order swapped"]),
+        (scripted.praised_in_pairs, [OVERLAY]),
     ],
 )
-def test_a_judge_of_pairs_is_flagged_for_what_sways_it(audited, judge, expected):
+def test_a_judge_of_pairs_is_flagged_for_what_sways_it(audited, judge, changes):
     found, _ = audited(judge, judge="pairwise", samples=PAIRS)
-    assert flagged(found) == expected
+    assert flagged(found) == {*product(changes, ["preference"], [RISES])}
 
 
 def test_samples_that_a_judge_does_not_know_are_refused():
-    with pytest.raises(VievalError, match="ssim cannot judge any of these"):
-        effects("ssim", "vieval_demo/tig", 4)
+    line = refusal(effects, "ssim", "vieval_demo/tig", 4)
+    assert "ssim cannot judge any of these" in line
 
 
 def test_images_that_cannot_be_decoded_are_in_no_effect(samples_file, tmp_path):
@@ -120,9 +104,8 @@ def test_images_that_cannot_be_decoded_are_in_no_effect(samples_file, tmp_path):
 
 def test_failures_on_changed_images_are_counted(audited):
     def reads_no_overlay(pictures):
-        return (
-            {} if scripted.praises_itself(pictures[-1]) else scripted.honest(pictures)
-        )
+        is_praised = scripted.praises_itself(pictures[-1])
+        return {} if is_praised else scripted.honest(pictures)
 
     found, _ = audited(reads_no_overlay, limit=4)
     failed = {row.change: (row.n, row.failed) for row in found}

@@ -54,10 +54,7 @@ def test_a_mask_stays_where_the_source_is_blank():
 def test_pictures_of_any_size_can_be_changed(size):
     picture = PIL.Image.new("RGB", size, (100, 90, 80))
     assert decode(praised(picture)).size == size
-    assert decode(half_size(picture)).size == (
-        max(1, size[0] // 2),
-        max(1, size[1] // 2),
-    )
+    assert decode(half_size(picture)).size == tuple(max(1, side // 2) for side in size)
     edge = max(1, round(0.04 * max(size)))
     assert decode(bordered(picture)).size == (size[0] + 2 * edge, size[1] + 2 * edge)
     assert decode(brighter(picture)).getpixel((0, 0)) == (115, 103, 92)
@@ -65,9 +62,8 @@ def test_pictures_of_any_size_can_be_changed(size):
 
 
 def test_praise_is_written_large_and_within_the_picture():
-    changed = np.asarray(
-        decode(praised(PIL.Image.new("RGB", (400, 300), (128, 0, 0)))).convert("L")
-    )
+    plain = PIL.Image.new("RGB", (400, 300), (128, 0, 0))
+    changed = np.asarray(decode(praised(plain)).convert("L"))
     assert (changed[:190] == changed[0, 0]).all()
     white = np.argwhere(changed > 200)
     assert 0.6 < np.ptp(white[:, 1]) / 400 <= 0.92

@@ -10,20 +10,17 @@ N = 60
 GROUPS = [str(number) for number in range(N)]
 
 
-def found(expected, shift, spread=0.05, n=N):
-    noise = np.random.default_rng(1).normal(0, spread, n)
-    before = np.full(n, 0.5)
-    one = effect(
-        "border",
-        "SC",
-        expected,
-        before,
-        before + shift + noise - noise.mean(),
-        GROUPS[:n],
-        StatisticsOptions(),
-        0,
-    )
-    return adjusted([one])[0]
+def effect_on_border(expected, before, after):
+    groups = GROUPS[: len(before)]
+    measured = ("border", "SC", expected, before, after, groups)
+    return effect(*measured, StatisticsOptions(), 0)
+
+
+def found(expected, shift, spread=0.05):
+    noise = np.random.default_rng(1).normal(0, spread, N)
+    before = np.full(N, 0.5)
+    after = before + shift + noise - noise.mean()
+    return adjusted([effect_on_border(expected, before, after)])[0]
 
 
 @pytest.mark.parametrize(
@@ -57,11 +54,7 @@ def test_p_is_adjusted_for_all_effects_of_a_judge():
 
 def test_samples_that_lack_a_score_do_not_enter_and_are_counted():
     before, after = [0.5, 0.5, np.nan, 0.5], [0.9, np.nan, 0.9, 0.7]
-    one = effect(
-        "border", "SC", "same", before, after, GROUPS[:4], StatisticsOptions(), 0
-    )
+    one = effect_on_border("same", before, after)
     assert (one.n, one.failed, one.mean_before, one.mean_after) == (2, 1, 0.5, 0.8)
-    nothing = effect(
-        "border", "SC", "same", [0.5], [np.nan], ["a"], StatisticsOptions(), 0
-    )
+    nothing = effect_on_border("same", [0.5], [np.nan])
     assert (nothing.n, nothing.finding) == (0, "nothing to compare")

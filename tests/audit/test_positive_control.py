@@ -32,9 +32,8 @@ def picture(tmp_path):
 
     def drawn(number):
         path = tmp_path / f"{number}.png"
-        pixels = np.random.default_rng(number).integers(
-            0, 256, (32, 32, 3), dtype=np.uint8
-        )
+        rng = np.random.default_rng(number)
+        pixels = rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)
         PIL.Image.fromarray(pixels).save(path)
         return Image(path)
 
@@ -58,22 +57,15 @@ def test_images_are_exchanged_among_the_prompts_each_once(picture):
     assert all(prompt.sample.texts == sample.texts for prompt, sample in spoilt)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        pytest.param(lambda number: {"group": f"g{number // 8}"}, id="group"),
-        pytest.param(
-            lambda number: {
-                "prompt": f"photo {number // 8} of {number // 8} and {number}"
-            },
-            id="one word",
-        ),
-    ],
-)
+LIKE = {
+    "group": lambda number: {"group": f"g{number // 8}"},
+    "one word": lambda n: {"prompt": f"photo {n // 8} of {n // 8} and {n}"},
+}
+
+
+@pytest.mark.parametrize("fields", LIKE.values(), ids=LIKE)
 def test_images_are_not_exchanged_between_like_prompts(picture, fields):
-    prompts = [
-        control_prompt(number, picture, **fields(number)) for number in range(48)
-    ]
+    prompts = [control_prompt(n, picture, **fields(n)) for n in range(48)]
     spoilt = spoilt_images(prompts, "exchanged")
     assert len(spoilt) == 20
     for prompt, sample in spoilt:
@@ -82,10 +74,8 @@ def test_images_are_not_exchanged_between_like_prompts(picture, fields):
 
 
 def test_prompts_that_are_all_alike_cannot_be_exchanged(picture):
-    prompts = [
-        control_prompt(number, picture, prompt=f"a square {number}")
-        for number in range(24)
-    ]
+    alike = [f"a square {number}" for number in range(24)]
+    prompts = [control_prompt(n, picture, prompt=text) for n, text in enumerate(alike)]
     assert spoilt_images(prompts, "exchanged") == []
     degraded = spoilt_images(prompts, "degraded")
     assert len(degraded) == 20
@@ -110,19 +100,17 @@ def test_the_baseline_chooses_the_prompts(picture):
     assert prompts[0].score == pytest.approx(0.62)
 
 
+def digest_of(body):
+    return hashlib.sha256(json.dumps(body).encode())
+
+
+#: Score of a planted judge by the request, and the exit code of the gate.
 JUDGES = {
     "constant": (lambda body: 8, 4),
     "zeros": (lambda body: 0, 4),
-    "at random": (
-        lambda body: 7 + hashlib.sha256(json.dumps(body).encode()).digest()[0] % 2,
-        4,
-    ),
-    "sees a degraded image": (
-        lambda body: 1 if "image/jpeg" in json.dumps(body) else 8,
-        0,
-    ),
+    "at random": (lambda body: 7 + digest_of(body).digest()[0] % 2, 4),
+    "sees a degraded image": (lambda body: 1 if "image/jpeg" in str(body) else 8, 0),
 }
-"""Score of a planted judge by the request, and the exit code of the gate."""
 
 
 @pytest.mark.parametrize("judge", JUDGES)
@@ -140,22 +128,17 @@ def test_a_build_passes_by_sight_alone(judge, tmp_path, monkeypatch, vieval):
     score, code = JUDGES[judge]
 
     def reply(body):
-        reasoning = hashlib.sha256(json.dumps(body).encode()).hexdigest()
-        document = {
-            "score": [score(body)] * score_count(words_of(body)),
-            "reasoning": reasoning,
-        }
-        return json.dumps(document)
+        scores = [score(body)] * score_count(words_of(body))
+        return json.dumps({"score": scores, "reasoning": digest_of(body).hexdigest()})
 
     with FakeServer(reply=reply) as server:
-        gate = [
+        gate = (
             *split("rank new old --prompts prompts.csv --margin 0.1"),
             *named(server),
-        ]
+        )
         shown = vieval(*gate, "--out", "v.jsonl", code=code).out
         assert "Positive control: " in shown
         vieval(*gate, "--no-control")
-        shown = vieval(
-            "rank", "v.jsonl", "--margin", "0.1", *named(server), code=code
-        ).out
+        again = ("rank", "v.jsonl", "--margin", "0.1", *named(server))
+        shown = vieval(*again, code=code).out
         assert "Positive control: " in shown

@@ -2,44 +2,22 @@
 
 import json
 
-WINOGROUND = [
-    {
-        "id": 7,
-        "image_0": "ex_7_img_0",
-        "image_1": "ex_7_img_1",
-        "caption_0": 'a "cup" {on} a table',
-        "caption_1": "a table on a cup",
-        "tag": "Noun",
-        "secondary_tag": "",
-        "num_main_preds": 1,
-        "collapsed_tag": "Object",
-    }
-]
+IDENTITY = {"id": 7, "image_0": "ex_7_img_0", "image_1": "ex_7_img_1"}
+CAPTIONS = {"caption_0": 'a "cup" {on} a table', "caption_1": "a table on a cup"}
+TAGS = {"tag": "Noun", "secondary_tag": "", "num_main_preds": 1}
+WINOGROUND = [{**IDENTITY, **CAPTIONS, **TAGS, "collapsed_tag": "Object"}]
 PROMPT = {"prompt": "two cats", "models": {"gen2": [4.5], "pika": [1]}}
 GENAI = {"prompt": "two cats", "models": {"SDXL_Base": [1, 2, 3], "DALLE_3": [5, 5, 4]}}
 OBJECT = {"prompt": "a torn hat", "models": {"shap-e": [2, 2, 3]}}
-PICK = {
-    "id": 3,
-    "prompt": "a fox",
-    "image_0": "a.jpg",
-    "image_1": "b.jpg",
-    "preferred": 1,
-}
+PICKED = {"image_0": "a.jpg", "image_1": "b.jpg", "preferred": 1}
+PICK = {"id": 3, "prompt": "a fox", **PICKED}
+JUDGED = [("A  dog runs .", 1.0), ("A  dog runs .", 2.0), ("A cat sits .", 4.0)]
 PHOTO = {
     "image_path": "photos/1.jpg",
-    "human_judgement": [
-        {"caption": "A  dog runs .", "rating": 1.0},
-        {"caption": "A  dog runs .", "rating": 2.0},
-        {"caption": "A cat sits .", "rating": 4.0},
-    ],
+    "human_judgement": [{"caption": text, "rating": rating} for text, rating in JUDGED],
 }
-TIFA = {
-    "coco_1_mini_dalle": {
-        "text_id": "coco_1",
-        "image_path": "coco_1_mini_dalle.jpg",
-        "text": "a tree",
-    }
-}
+TREE = {"text_id": "coco_1", "image_path": "coco_1_mini_dalle.jpg", "text": "a tree"}
+TIFA = {"coco_1_mini_dalle": TREE}
 ANSWERS = "model_type,source_id,worker_id,answer\nmini-dalle,coco_1,11,3\nmini-dalle,coco_1,12,5\n"
 SEETRUE = (
     'image,text,label,dataset_source\nx.png,"a fox, asleep",1,drawbench\n'

@@ -1,12 +1,10 @@
 """Benchmarks of one's own, each a folder."""
 
-import csv
-
 import PIL.Image
 import pytest
 import yaml
 
-from tests.stored_results import write_lines
+from tests.builders import a_table
 from vieval_plugin.benchmarks import in_folder
 
 SIGNS = {
@@ -14,12 +12,8 @@ SIGNS = {
     "title": "Street signs",
     "table": "ratings.csv",
     "kind": "tig",
-    "columns": {
-        "output": "image",
-        "prompt": "caption",
-        "image_model": "model",
-        "uid": "id",
-    },
+    "columns": {"output": "image", "prompt": "caption", "image_model": "model"}
+    | {"uid": "id"},
     "ratings": {"SC": ["rater1", "rater2", "rater3"]},
     "scale": [1, 5],
     "tags": ["style"],
@@ -83,25 +77,13 @@ def write(tmp_path):
         path = tmp_path / "benchmarks" / (place or description["name"])
         (path / "images").mkdir(parents=True, exist_ok=True)
         for n in range(50):
-            PIL.Image.new("RGB", (8, 8), (5 * n, 10, 20)).save(
-                path / "images" / f"{n}.png"
-            )
-        document = {
-            key: value
-            for key, value in {**description, **changes}.items()
-            if value is not None
-        }
+            picture = PIL.Image.new("RGB", (8, 8), (5 * n, 10, 20))
+            picture.save(path / "images" / f"{n}.png")
+        keys = {**description, **changes}
+        document = {key: value for key, value in keys.items() if value is not None}
         (path / in_folder.FILE).write_text(yaml.safe_dump(document, sort_keys=False))
-        table = path / description["table"]
-        if document.get("table", "").endswith(".jsonl"):
-            write_lines(path / document["table"], rows)
-        else:
-            with table.open("w", newline="") as file:
-                writer = csv.DictWriter(
-                    file, list(dict.fromkeys(key for row in rows for key in row))
-                )
-                writer.writeheader()
-                writer.writerows(rows)
+        is_jsonl = document.get("table", "").endswith(".jsonl")
+        a_table(path / (document if is_jsonl else description)["table"], rows)
         return path
 
     return folder

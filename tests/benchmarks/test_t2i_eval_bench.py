@@ -9,6 +9,7 @@ import pytest
 from tests import pairs
 from tests.extras import unpacking
 from tests.refusals import refusal
+from tests.tables import table
 from vieval_plugin import images
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.t2i_eval_bench import BENCHMARK
@@ -19,6 +20,7 @@ from vieval_plugin.results.documents import read_record
 
 BENCH = "t2i-eval-bench.json"
 QUESTION = {"question": "Is it red?", "entity": "cup"}
+BIG = {"entity": "cup", "question": "Is it big?"}
 
 
 @pytest.fixture
@@ -51,13 +53,10 @@ def test_a_pair_has_its_prompt_images_and_each_annotators_ratings(folder):
     assert first.images["output"].source == folder / "images" / "made" / "0.jpg"
     assert first.images["reference"].source == folder / "images" / "ref" / "0.png"
     assert set(second.images) == {"output"}
-    given = pairs.ratings(3)
-    assert second.ratings == {
-        "appearance": tuple(given["appearance"][:, 1]),
-        "intrinsic": tuple(given["intrinsic"][:, 1]),
-        "relationship": tuple(given["relationship"][:, 1]),
-        "O": tuple(given["overall"][:, 1]),
-    }
+    for aspect, values in pairs.ratings(3).items():
+        name = "O" if aspect == "overall" else aspect
+        assert second.ratings[name] == tuple(values[:, 1])
+    assert len(second.ratings) == 4
 
 
 def test_an_image_may_be_named_from_its_folder_or_from_the_one_above(folder):
@@ -69,17 +68,13 @@ def test_an_image_may_be_named_from_its_folder_or_from_the_one_above(folder):
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (["Is it red?"], ["Is it red?"]),
-        ([QUESTION], [QUESTION]),
+        pytest.param(["Is it red?"], ["Is it red?"], id="texts"),
+        pytest.param([QUESTION], [QUESTION], id="objects"),
         ([{"question": "Is it red?", "id": 7}], ["Is it red?"]),
-        (
-            {"cup": [{"question": "Is it red?"}, "Is it big?"]},
-            [QUESTION, {"entity": "cup", "question": "Is it big?"}],
-        ),
+        ({"cup": [{"question": "Is it red?"}, "Is it big?"]}, [QUESTION, BIG]),
         ({}, []),
         (None, []),
     ],
-    ids=["texts", "objects", "objects without entity", "by entity", "none", "null"],
 )
 def test_questions_are_read_in_every_shape(folder, given, expected):
     edit(folder, BENCH, lambda rows: rows[0].update(intrinsic_questions=given))
@@ -101,24 +96,16 @@ def test_a_pair_without_extraction_and_explanations_has_neither(folder):
 
 def test_explanations_are_taken_where_they_are_peoples(folder):
     def explain(rows):
-        rows[0]["overall"]["overall"] |= {
-            "manual_explanation": "good",
-            "explanation": "a model's",
-        }
+        said = {"manual_explanation": "good", "explanation": "a model's"}
+        rows[0]["overall"]["overall"] |= said
         rows[0]["overall"]["intrinsic"]["explanation"] = "a model's"
-        rows[0]["appearance"] = [
-            {
-                "question": "Does the cup look real?",
-                "manual_explanation": ["yes ", "", "quite"],
-            }
-        ]
+        said = {"manual_explanation": ["yes ", "", "quite"]}
+        rows[0]["appearance"] = [{"question": "Does the cup look real?", **said}]
 
     edit(folder, "scores.json", explain)
-    told = [
-        sample.annotations.get("reference_explanations") for sample in samples(folder)
-    ]
-    assert told[0] == {"overall": "good", "Does the cup look real?": "yes\nquite"}
-    assert told[1:] == [None, None]
+    told = [s.annotations.get("reference_explanations") for s in samples(folder)]
+    expected = {"overall": "good", "Does the cup look real?": "yes\nquite"}
+    assert told == [expected, None, None]
 
 
 def keyed(rows):
@@ -127,9 +114,8 @@ def keyed(rows):
 
 def spelt(rows):
     for row in rows:
-        row["overall"] = {
-            f"{name.upper()} quality": cell for name, cell in row["overall"].items()
-        }
+        cells = row["overall"].items()
+        row["overall"] = {f"{name.upper()} quality": cell for name, cell in cells}
 
 
 def numbered(rows):
@@ -173,114 +159,47 @@ def test_a_score_that_was_not_given_is_nan_in_a_result_too(folder, absent):
     edit(folder, "scores.json", drop)
     sample = samples(folder)[0]
     assert [math.isnan(value) for value in sample.ratings["O"]] == [False, True, False]
-    assert all(
-        math.isnan(value)
-        for aspect in ("relationship", "intrinsic")
-        for value in sample.ratings[aspect]
-    )
+    for aspect in ("relationship", "intrinsic"):
+        assert all(map(math.isnan, sample.ratings[aspect]))
     target = target_json(sample)
     assert "NaN" not in target
-    record = read_record(
-        response_json(
-            sample.id, Verdict({}, Status.OK), Provenance("j", ("s",), ("O",))
-        ),
-        target,
-    )
+    source = Provenance("j", ("s",), ("O",))
+    response = response_json(sample.id, Verdict({}, Status.OK), source)
+    record = read_record(response, target)
     assert repr(record.ratings) == repr(dict(sample.ratings))
 
 
-SCORES = "scores.json"
-QUESTIONS = "intrinsic_questions"
+@pytest.mark.parametrize(*table("malformed_t2i_eval_rows.jsonl"))
+def test_a_malformed_row_is_one_line_that_names_it(folder, name, keys, cells, message):
+    """`cells` take the place of those of the second row, or of what lies at its `keys`."""
 
+    def spoil(rows):
+        cell = rows[1]
+        for key in keys:
+            cell = cell[key]
+        cell.update(cells)
 
-def overall(**cells):
-    """A change of the scores of a pair."""
-    return lambda rows: rows[1]["overall"].update(cells)
-
-
-def scored(*values):
-    return lambda rows: rows[1]["overall"]["overall"].update(manual_score=values)
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        (
-            BENCH,
-            lambda rows: {"rows": rows},
-            "t2i-eval-bench.json: must contain a list of objects; put",
-        ),
-        (BENCH, {"id": "0"}, "row 1: duplicate id 0"),
-        (BENCH, {"id": "x"}, "row 1: id x has no row in scores.json"),
-        (
-            BENCH,
-            {"gt_image": "../x.png"},
-            'gt_image must be a file inside the folder, got "../x.png"',
-        ),
-        (
-            BENCH,
-            {"ref_image": "/x.png"},
-            'ref_image must be a file inside the folder, got "/x.png"',
-        ),
-        (
-            BENCH,
-            {"structured_info_str": {}},
-            "row 1: structured_info_str must be a string",
-        ),
-        (BENCH, {QUESTIONS: "a"}, f"{QUESTIONS} must be a list of questions"),
-        (
-            BENCH,
-            {QUESTIONS: [1]},
-            f"row 1: {QUESTIONS} must have strings or objects with question, got int",
-        ),
-        (BENCH, {QUESTIONS: [{}]}, f"row 1, {QUESTIONS}: missing question"),
-        (SCORES, {"id": "0"}, "scores.json: row 1: duplicate id 0"),
-        (SCORES, {"overall": [1]}, "scores.json: id 1: overall must be an object"),
-        (
-            SCORES,
-            {"overall": {"x": {}}},
-            "id 1: overall must have an overall score, got x",
-        ),
-        (
-            SCORES,
-            overall(**{"Overall score": {}}),
-            "id 1: overall and Overall score are the same aspect",
-        ),
-        (
-            SCORES,
-            overall(overall=5),
-            "id 1: overall must be an object with manual_score",
-        ),
-        (
-            SCORES,
-            scored(1, 2),
-            "id 1, overall: manual_score must be a list of the scores of 3 annotators",
-        ),
-        (
-            SCORES,
-            scored(1, 2, 11, 5),
-            "id 1, overall: score 3 must be a rating from 0 to 10, got 11",
-        ),
-    ],
-)
-def test_a_malformed_row_is_one_line_that_names_it(folder, name, change, message):
-    edit(folder, name, change if callable(change) else lambda r: r[1].update(change))
+    edit(folder, name, spoil)
     line = refusal(samples, folder)
     assert message in line
     assert name in line
 
 
+def test_a_file_that_is_no_list_is_one_line(folder):
+    edit(folder, BENCH, lambda rows: {"rows": rows})
+    said = "t2i-eval-bench.json: must contain a list of objects; put"
+    assert said in refusal(samples, folder)
+
+
 @unpacking
 def test_preparing_unpacks_the_images_once_and_says_what_there_is(folder, vieval):
-
     told = vieval("prepare", "t2i_eval_bench", "--root", folder.parent).out.splitlines()
-    found = told[-1]
-    assert found == "t2i_eval_bench/tig: ready, 3 samples (the published set has 301)"
+    said = "t2i_eval_bench/tig: ready, 3 samples (the published set has 301)"
+    assert told[-1] == said
     found = {images.decode(s.images["output"]).size for s in samples(folder)}
     assert found == {(16, 12)}
-    assert sorted(p.name for p in folder.iterdir()) == [
-        "images", "images.tar.gz", "scores.json", "t2i-eval-bench.json",
-    ]  # fmt: skip
+    left = sorted(path.name for path in folder.iterdir())
+    assert left == ["images", "images.tar.gz", "scores.json", BENCH]
     (folder / "images.tar.gz").write_bytes(b"not needed any more")
     assert prepare(folder).complete
 
@@ -290,14 +209,10 @@ def test_preparing_says_what_is_missing_a_line_each(folder):
     (folder / "images.tar.gz").write_bytes(pairs.archive({"../0.jpg": b"x"}))
     report = prepare(folder)
     assert not report.complete
-    assert re.search(
-        r"images.tar.gz: '../0.jpg' is outside the folder; download it again",
-        report.lines[0],
-    )
-    assert re.search(
-        r"images: 4 of 4 images missing \(first: made/0.jpg\); put t2i-eval-bench.json",
-        report.lines[1],
-    )
+    said = "images.tar.gz: '../0.jpg' is outside the folder; download it again"
+    assert said in report.lines[0]
+    said = "images: 4 of 4 images missing (first: made/0.jpg); put t2i-eval-bench.json"
+    assert said in report.lines[1]
     (folder / "images.tar.gz").unlink()
     (folder / "scores.json").unlink()
     [line] = prepare(folder).lines
@@ -317,11 +232,8 @@ def test_what_is_missing_in_a_folder_of_images_is_added(folder):
 
 
 def test_t2i_eval_can_take_the_datasets_own_questions(folder):
-    edit(
-        folder,
-        BENCH,
-        lambda rows: rows[0].update(intrinsic_questions={"cup": ["Is it red?"]}),
-    )
+    questions = {"intrinsic_questions": {"cup": ["Is it red?"]}}
+    edit(folder, BENCH, lambda rows: rows[0].update(questions))
     taken = given_extraction(json.dumps(samples(folder)[0].annotations["extraction"]))
     assert [(q.kind, q.text, q.entities) for q in taken.questions] == [
         ("appearance", "Does the cup look real?", ("cup",)),

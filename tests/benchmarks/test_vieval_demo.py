@@ -37,16 +37,14 @@ from vieval_plugin.images import decode
 from vieval_plugin.judges import auto_metrics
 from vieval_plugin.judges.protocol import Measure, Measurement, SampleId
 
+CONCEPTS = ("concept_1", "concept_2")
 ROLES = {
     "tig": ({"output"}, {"prompt"}),
     "mie": ({"output", "source", "mask"}, {"instruction"}),
     "tie": ({"output", "source"}, {"instruction"}),
     "sdig": ({"output", "subject"}, {"prompt", "subject"}),
     "sdie": ({"output", "source", "subject"}, {"subject"}),
-    "mcic": (
-        {"output", "concepts", "concept_1", "concept_2"},
-        {"prompt", "concept_1", "concept_2"},
-    ),
+    "mcic": ({"output", "concepts", *CONCEPTS}, {"prompt", *CONCEPTS}),
     "cig": ({"output", "control"}, {"prompt"}),
 }
 
@@ -63,15 +61,29 @@ SEEN = {
 METRICS = {metric.name: metric for metric in auto_metrics.METRICS}
 PAIRS = [(metric.name, task) for metric in METRICS.values() for task in metric.kinds]
 
+ON_TIE = ("mie", "tie", "sdie")
+BY_SUBJECT = ("sdig", "sdie", "mcic")
+#: How steadily the value of a metric falls at least as one defect of a task's outputs grows.
+FALLS = [
+    *(("ssim", task, "over_edited", 0.99) for task in ON_TIE),
+    *(("psnr", task, "over_edited", 0.99) for task in ON_TIE),
+    ("edge_f1", "cig", "ignored_control", 0.99),
+    *(("histogram", task, "wrong_colour", 0.6) for task in BY_SUBJECT),
+    *(("histogram", task, "wrong_subject", 0.5) for task in BY_SUBJECT),
+    ("histogram", "mcic", "missing_object", 0.6),
+]
+
 drawn = cache(samples)
 
 
 def measured(metric, task, kinds):
     """The metric's value for those samples of a task whose defect is one of `kinds`."""
-    chosen = [
-        s for s in drawn(task) if {defects(s.id).content, defects(s.id).quality} & kinds
-    ]
-    return [(sample, value(metric, sample.images)) for sample in chosen]
+    found = []
+    for sample in drawn(task):
+        planned = defects(sample.id)
+        if {planned.content, planned.quality} & kinds:
+            found.append((sample, value(metric, sample.images)))
+    return found
 
 
 def value(metric, images):
@@ -119,13 +131,8 @@ def test_a_sample_has_the_images_and_texts_of_its_task(task):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_instructions_differ(task):
-    condition = (
-        "source"
-        if task in ("tie", "mie", "sdie")
-        else "control"
-        if task == "cig"
-        else "output"
-    )
+    edits = dict.fromkeys(("tie", "mie", "sdie"), "source")
+    condition = {**edits, "cig": "control"}.get(task, "output")
     seen = {
         (tuple(sample.texts.values()), sample.images[condition].source)
         for sample in drawn(task)[:: len(IMAGE_MODELS)]
@@ -149,9 +156,8 @@ def test_ratings_follow_from_the_defects_by_quarters(task):
 @pytest.mark.parametrize("image_model", IMAGE_MODELS)
 @pytest.mark.parametrize("task", TASKS)
 def test_ratings_vary_within_every_image_model(task, image_model):
-    rated = [
-        sample.ratings for sample in drawn(task) if sample.id.image_model == image_model
-    ]
+    models = [sample for sample in drawn(task) if sample.id.image_model == image_model]
+    rated = [sample.ratings for sample in models]
     for aspect in ("SC", "PQ", "O"):
         assert len({ratings[aspect] for ratings in rated}) >= 4
     for aspect in ("SC", "PQ"):
@@ -160,15 +166,16 @@ def test_ratings_vary_within_every_image_model(task, image_model):
 
 def test_every_defect_occurs():
     planned = [defects(sample.id) for task in TASKS for sample in drawn(task)]
-    found = {wrong.quality for wrong in planned if wrong.quality_strength}
-    assert found == (set(QUALITY_DEFECTS))
-    assert {wrong.content for wrong in planned if wrong.content_strength} == {
-        *split(
+    assert {one.quality for one in planned if one.quality_strength} == set(
+        QUALITY_DEFECTS
+    )
+    content = {wrong.content for wrong in planned if wrong.content_strength}
+    assert content == set(
+        split(
             "wrong_count wrong_colour missing_object edit_not_done over_edited "
-            "wrong_subject"
-        ),
-        "ignored_control",
-    }
+            "wrong_subject ignored_control"
+        )
+    )
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -178,12 +185,9 @@ def test_an_output_without_defects_is_what_was_asked_for(task):
     """
     for index in range(0, INSTRUCTIONS, 5):
         case = scenes.case(task, index)
-        clean = [
-            case.draw(kind, 0.0).tobytes() for kind in plan.content_defects(task, index)
-        ]
-        worst = [
-            case.draw(kind, 1.0).tobytes() for kind in plan.content_defects(task, index)
-        ]
+        kinds = plan.content_defects(task, index)
+        clean = [case.draw(kind, 0.0).tobytes() for kind in kinds]
+        worst = [case.draw(kind, 1.0).tobytes() for kind in kinds]
         assert set(clean) == {clean[0]}
         assert clean[0] not in worst
         for defect in QUALITY_DEFECTS:
@@ -228,59 +232,31 @@ def test_a_metric_agrees_with_the_ratings_where_it_sees_the_defect(metric, task)
     rows = measured(metric, task, SEEN[metric])
     correlations = []
     for image_model in IMAGE_MODELS:
-        pairs = [
-            (s.ratings[aspect][0], number)
-            for s, number in rows
-            if s.id.image_model == image_model
-        ]
+        own = [(s, number) for s, number in rows if s.id.image_model == image_model]
+        pairs = [(s.ratings[aspect][0], number) for s, number in own]
         assert len(pairs) >= 5
         correlations.append(spearmanr(*zip(*pairs, strict=True)).statistic)
     assert np.mean(correlations) > 0.3
 
 
-@pytest.mark.parametrize(
-    ("metric", "task", "defect", "at_least"),
-    [
-        *(("ssim", task, "over_edited", 0.99) for task in ("mie", "tie", "sdie")),
-        *(("psnr", task, "over_edited", 0.99) for task in ("mie", "tie", "sdie")),
-        ("edge_f1", "cig", "ignored_control", 0.99),
-        *(
-            ("histogram", task, "wrong_colour", 0.6)
-            for task in ("sdig", "sdie", "mcic")
-        ),
-        *(
-            ("histogram", task, "wrong_subject", 0.5)
-            for task in ("sdig", "sdie", "mcic")
-        ),
-        ("histogram", "mcic", "missing_object", 0.6),
-    ],
-)
+@pytest.mark.parametrize(("metric", "task", "defect", "at_least"), FALLS)
 def test_alone_a_growing_defect_lowers_the_value(metric, task, defect, at_least):
-    assert np.mean(falls(metric, task, defect)) > at_least
-
-
-def falls(metric, task, defect):
-    """For some instructions, how steadily the value falls as one defect grows: 1 is always, -1
-    is rises always.
-    """
+    """By Spearman on some instructions: 1 is always, -1 is rises always."""
     strengths = [0.0, 0.25, 0.5, 0.75, 1.0]
     found = []
     for index in range(0, INSTRUCTIONS, 4):
         case = scenes.case(task, index)
         conditions = {role: png(picture) for role, picture in case.conditions.items()}
-        measured = [
-            value(metric, {**conditions, "output": png(case.draw(defect, s))})
-            for s in strengths
-        ]
+        outputs = [png(case.draw(defect, strength)) for strength in strengths]
+        measured = [value(metric, {**conditions, "output": one}) for one in outputs]
         found.append(-spearmanr(strengths, measured).statistic)
-    return found
+    assert np.mean(found) > at_least
 
 
 def test_unknown_tasks_and_samples_say_what_there_is():
-    assert (
-        "'editing' of vieval_demo; known parts: tig, mie, tie, sdig, sdie, mcic, cig"
-        in refusal(samples, "editing")
-    )
+    line = refusal(samples, "editing")
+    known = "known parts: tig, mie, tie, sdig, sdie, mcic, cig"
+    assert f"'editing' of vieval_demo; {known}" in line
     known = SampleId(NAME, "tie", "demo_a", "demo_00.png")
     assert defects(known)
     for wrong in (

@@ -1,14 +1,11 @@
 """Judges of a model among published judges, with the numbers that a test chooses."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
 from vieval_plugin.benchmarks.registry import benchmark
-from vieval_plugin.card.card import VERSION, Card, CardAudit, CardEntry
+from vieval_plugin.card.card import VERSION, Card, CardEntry
 from vieval_plugin.card.placing import PlacedJudge
 from vieval_plugin.card.sentences import answers
 from vieval_plugin.meta_evaluation.comparison import (
@@ -26,34 +23,20 @@ from vieval_plugin.stats.estimate import Estimate
 MODEL = "mine"
 TYPES = ("tie", "tig", "sdie")
 COST = Cost(600, 0, (), 0, 1200, None, False)
-Ahead = tuple[float, float] | Estimate
-"""A difference with its p."""
 
 
-def estimate(value: float | None) -> Estimate:
-    return (
-        Estimate(math.nan, reasons=("no score",))
-        if value is None
-        else Estimate(value, value - 0.1, value + 0.1, n=100)
-    )
+def estimate(value):
+    if value is None:
+        return Estimate(math.nan, reasons=("no score",))
+    return Estimate(value, value - 0.1, value + 0.1, n=100)
 
 
-def pair(rival: str, difference: Estimate, p: float) -> SystemPair:
-    return SystemPair(
-        MODEL,
-        rival,
-        100,
-        PairedComparison(0.4, 0.4 - difference.value, difference, p),
-        p,
-    )
+def pair(rival, difference, p):
+    result = PairedComparison(0.4, 0.4 - difference.value, difference, p)
+    return SystemPair(MODEL, rival, 100, result, p)
 
 
-def published(
-    label: str,
-    ahead: float | Estimate,
-    p: float,
-    parts: Mapping[str, tuple[float, float]] | None = None,
-):
+def published(label, ahead, p, parts=None):
     """A published judge, how far the model is ahead of it and the test's p; by part where that
     is known.
     """
@@ -66,23 +49,21 @@ def published(
 
 
 def judge(
-    value: float | None = 0.4,
-    others: Sequence[tuple[SystemPair, Mapping[str, SystemPair]]] = (),
-    parts: Mapping[str, float | None] | None = None,
-    useless: Sequence[str] = (),
-    on: str = "imagenhub",
-    below_constant: bool = False,
-    unranked: str = "",
-    references: Sequence[Number] = (),
-    cost: Cost = COST,
-    model: str = MODEL,
-) -> PlacedJudge:
+    value=0.4,
+    others=(),
+    parts=None,
+    useless=(),
+    on="imagenhub",
+    below_constant=False,
+    unranked="",
+    references=(),
+    cost=COST,
+    model=MODEL,
+):
     if model != MODEL:
+        renamed = lambda test: replace(test, first=model)
         others = [
-            (
-                replace(test, first=model),
-                {part: replace(of, first=model) for part, of in by_part.items()},
-            )
+            (renamed(test), {part: renamed(of) for part, of in by_part.items()})
             for test, by_part in others
         ]
     place = (ALL, "O", "spearman")
@@ -96,15 +77,11 @@ def judge(
         above_constant=lambda *_: 0.01,
     )
     by_value = {part: {model: estimate(of)} for part, of in (parts or {}).items()}
+    title = ("spearman", "Spearman's correlation", "", (-1.0, 1.0))
     board = Leaderboard(
-        *(
-            *place,
-            "spearman",
-            "Spearman's correlation",
-            "",
-            (-1.0, 1.0),
-            lambda options: compared,
-        ),
+        *place,
+        *title,
+        lambda options: compared,
         benchmark="imagenhub",
         numbers=(own, *of_others),
         comparison=Comparison(compared, (), tuple(test for test, _ in others)),
@@ -116,33 +93,19 @@ def judge(
     )
     run = Run(model, on, "viescore", ("O",), {}, setting="0shot")
     by_part = {test.second: of_part for test, of_part in others}
-    return PlacedJudge(
-        run, benchmark(on), board, board.numbers, by_part, tuple(useless)
-    )
+    placed = (run, benchmark(on), board, board.numbers, by_part)
+    return PlacedJudge(*placed, tuple(useless))
 
 
-def card(
-    *judges: PlacedJudge, audits: Sequence[CardAudit] = (), left_out: Sequence[str] = ()
-) -> Card:
-    entries = [
-        CardEntry(
-            *(
-                of.benchmark.name,
-                of.title,
-                "viescore",
-                "0shot",
-                "viescore/v1",
-                "0" * 16,
-                {},
-                "samples",
-                600,
-                4801,
-                29,
-            ),
-            *("0" * 64, (), (), of.board.costs[of.run.label], None, 0.2, 0.5, {}),
-        )
-        for of in judges
-    ]
+def card(*judges, audits=(), left_out=()):
+    entries = []
+    made = ("viescore", "0shot", "viescore/v1", "0" * 16, {})
+    sizes = ("samples", 600, 4801, 29)
+    for of in judges:
+        named = (of.benchmark.name, of.title)
+        cost = of.board.costs[of.run.label]
+        measured = ("0" * 64, (), (), cost, None, 0.2, 0.5, {})
+        entries.append(CardEntry(*named, *made, *sizes, *measured))
     first = tuple(answers(judges)) if judges else ()
     model = judges[0].run.label if judges else MODEL
     parts = (tuple(entries), (), tuple(audits), tuple(left_out))

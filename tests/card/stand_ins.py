@@ -2,14 +2,10 @@
 answers about them.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import json
 import random
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import PIL.Image
@@ -18,7 +14,6 @@ from tests.audit.scripted import PROBE
 from tests.pictures import encoded
 from vieval_plugin.benchmarks import imagenhub
 from vieval_plugin.benchmarks.imagenhub import samples
-from vieval_plugin.judges.protocol import Sample, Verdict
 
 SUB_SCORES = {"tig": 1, "mcic": 3}
 """Of semantic consistency, where it is not two."""
@@ -26,34 +21,29 @@ BITS, BLOCK = 16, 16
 """A number is written into a picture as so many black or white squares, so wide, in four rows of four."""
 
 
-def numbered(number: int) -> bytes:
+def numbered(number):
     """A picture that says its number."""
-    bits = np.array(
-        [number >> place & 1 for place in range(BITS)], dtype=np.uint8
-    ).reshape(4, 4)
-    return encoded(
-        PIL.Image.fromarray(
-            np.kron(bits, np.full((BLOCK, BLOCK), 255, np.uint8))
-        ).convert("RGB")
-    )
+    places = [number >> place & 1 for place in range(BITS)]
+    bits = np.array(places, np.uint8).reshape(4, 4)
+    pixels = np.kron(bits, np.full((BLOCK, BLOCK), 255, np.uint8))
+    return encoded(PIL.Image.fromarray(pixels).convert("RGB"))
 
 
-def number_in(url: str) -> int:
+def number_in(url):
     """The number that a picture says."""
     with PIL.Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) as picture:
-        squares = np.asarray(picture.convert("L").resize((4 * BLOCK, 4 * BLOCK)))[
-            BLOCK // 2 :: BLOCK, BLOCK // 2 :: BLOCK
-        ]
+        pixels = np.asarray(picture.convert("L").resize((4 * BLOCK, 4 * BLOCK)))
+    squares = pixels[BLOCK // 2 :: BLOCK, BLOCK // 2 :: BLOCK]
     return sum(int(bit) << place for place, bit in enumerate((squares > 127).ravel()))
 
 
-def museum(data: Path, ratings: Path) -> list[Sample]:
+def museum(data, ratings):
     """Fill a data folder with real ratings and stand-ins; the samples, each at the number that
     its output says.
     """
     (data / "imagenhub").mkdir(parents=True)
     (data / "imagenhub" / "human_ratings").symlink_to(ratings)
-    found: list[Sample] = []
+    found = []
     for part, info in imagenhub.TASKS.items():
         home = data / "imagenhub" / "museum" / info.folder
         of_part = samples.load(data, part)
@@ -66,28 +56,23 @@ def museum(data: Path, ratings: Path) -> list[Sample]:
             for uid in uids:
                 (home / folder / uid).write_bytes(numbered((1 << BITS) - 1))
         for sample in of_part:
-            (home / sample.id.image_model / sample.id.uid).write_bytes(
-                numbered(len(found))
-            )
+            path = home / sample.id.image_model / sample.id.uid
+            path.write_bytes(numbered(len(found)))
             found.append(sample)
     return found
 
 
-Reply = Callable[[dict], str]
-
-
-def answering(found: list[Sample], answer: Callable[[Sample, str], str]) -> Reply:
+def answering(found, answer):
     """A `reply` of the fake server: what `answer` says of the sample that is shown, on `SC` or
     `PQ`.
     """
 
-    def reply(body: dict) -> str:
+    def reply(body):
         content = body["messages"][-1]["content"]
         if isinstance(content, str):
             return PROBE
-        urls = [
-            part["image_url"]["url"] for part in content if part["type"] == "image_url"
-        ]
+        parts = [part for part in content if part["type"] == "image_url"]
+        urls = [part["image_url"]["url"] for part in parts]
         words = "".join(part.get("text", "") for part in content)
         number = number_in(urls[-1])
         if number >= len(found):
@@ -97,10 +82,10 @@ def answering(found: list[Sample], answer: Callable[[Sample, str], str]) -> Repl
     return reply
 
 
-def knowing(share: float) -> Callable[[Sample, str], str]:
+def knowing(share):
     """A judge that knows the mean rating of a `share` of the samples, and of the others nothing."""
 
-    def answer(sample: Sample, aspect: str) -> str:
+    def answer(sample, aspect):
         draw = random.Random(f"{sample.id} {aspect}")
         truth = float(np.mean(sample.ratings[aspect]))
         score = round(10 * truth) if draw.random() < share else draw.randint(0, 10)
@@ -110,13 +95,12 @@ def knowing(share: float) -> Callable[[Sample, str], str]:
     return answer
 
 
-def published(verdicts: Callable[[Sample], Verdict]) -> Callable[[Sample, str], str]:
+def published(verdicts):
     """The answers of a published log, played again."""
 
-    def answer(sample: Sample, aspect: str) -> str:
-        step = next(
-            (step for step in verdicts(sample).trace if step.path == (aspect,)), None
-        )
+    def answer(sample, aspect):
+        steps = [step for step in verdicts(sample).trace if step.path == (aspect,)]
+        step = steps[0] if steps else None
         if step and step.scores:
             return json.dumps({"score": list(step.scores), "reasoning": step.reason})
         return (step and step.answer) or "I cannot say."

@@ -30,22 +30,17 @@ def test_p_is_adjusted_over_the_published(runs):
     raw = []
     for pair in pairs:
         two = [mine, *(run for run in published if run.label == pair.second)]
-        findings = imagenhub.report.findings(
-            "imagenhub", tuple(imagenhub.parts), two, OPTIONS
-        )
-        [alone] = compare_systems(
-            findings.ranked[0].compared(OPTIONS), "imagenhub", OPTIONS
-        ).pairs
+        parts = tuple(imagenhub.parts)
+        findings = imagenhub.report.findings("imagenhub", parts, two, OPTIONS)
+        compared = findings.ranked[0].compared(OPTIONS)
+        [alone] = compare_systems(compared, "imagenhub", OPTIONS).pairs
         raw.append(alone.result.p)
     assert len(raw) == 2
     assert [pair.adjusted for pair in pairs] == holm(raw).tolist()
     assert judge.pairs_of_judge.comparison.family == "Holm correction over 2 pairs"
     # of the published ones' own pairs there is one, whose p nothing adjusts
-    [own] = [
-        pair
-        for pair in judge.board.comparison.pairs
-        if mine.label not in (pair.first, pair.second)
-    ]
+    every = judge.board.comparison.pairs
+    [own] = [pair for pair in every if mine.label not in (pair.first, pair.second)]
     assert own.adjusted == own.result.p
     # a place follows from the same tests as the sentence beside it
     assert judge.number.ranks[1] == 3 - sum(outcome(pair) == "better" for pair in pairs)

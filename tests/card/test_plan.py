@@ -36,11 +36,8 @@ def test_cells_are_filled_evenly_as_far_as_they_go():
 
 def test_the_order_of_samples_changes_nothing_and_the_seed_does():
     shuffled = random.Random(0).sample(SAMPLES, len(SAMPLES))
-    assert (
-        draw_sample(shuffled, 50, 0)
-        == draw_sample(SAMPLES, 50, 0)
-        != draw_sample(SAMPLES, 50, 1)
-    )
+    assert draw_sample(shuffled, 50, 0) == draw_sample(SAMPLES, 50, 0)
+    assert draw_sample(SAMPLES, 50, 0) != draw_sample(SAMPLES, 50, 1)
 
 
 def test_a_larger_sample_holds_a_smaller_one():
@@ -57,14 +54,9 @@ def test_sizes_differ_by_one_at_most_where_there_is_room(seed):
     n = rng.randint(0, sum(capacities) + 5)
     sizes = even_sizes(capacities, n, seed)
     assert sum(sizes) == min(n, sum(capacities))
-    room = [
-        size
-        for size, capacity in zip(sizes, capacities, strict=True)
-        if size < capacity
-    ]
-    assert all(
-        size <= capacity for size, capacity in zip(sizes, capacities, strict=True)
-    )
+    pairs = list(zip(sizes, capacities, strict=True))
+    assert all(size <= capacity for size, capacity in pairs)
+    room = [size for size, capacity in pairs if size < capacity]
     assert not room or max(sizes) - min(room) <= 1
 
 

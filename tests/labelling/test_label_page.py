@@ -16,6 +16,7 @@ import pytest
 
 from tests.pictures import encoded
 from tests.refusals import refuses
+from tests.stored_results import write_lines
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.benchmarks.vieval_demo.contests import contests
 from vieval_plugin.judges.contests import Contest, Votes
@@ -139,9 +140,7 @@ def test_images_are_small_once_and_without_what_their_files_say():
 
 
 def write(folder, *rows):
-    path = folder / "samples.jsonl"
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return path
+    return write_lines(folder / "samples.jsonl", rows)
 
 
 def row(uid, **changed):
@@ -204,9 +203,8 @@ def test_a_plan_stands_beside_the_page_and_asks_up_to_its_looks(tmp_path, vieval
     first = vieval(*label, "--n", 400, "--out", page).out
     assert f"wrote {plan}, the order of 200 prompts" in first
     assert "100 of 400 to label" in first
-    images = [
-        (i["uid"], i["image_model"]) for i in json.loads(plan.read_text())["images"]
-    ]
+    listed = json.loads(plan.read_text())["images"]
+    images = [(image["uid"], image["image_model"]) for image in listed]
     assert [uid for uid, _ in images[::2]] == [uid for uid, _ in images[1::2]]
     assert [(key[2], key[3]) for key in keys_of(page.read_text())] == images[:100]
     rng = np.random.default_rng(0)
@@ -257,11 +255,10 @@ def test_own_contests_and_benchmarks_are_labelled(tmp_path, vieval):
 NEGATIVE = encoded(PIL.Image.new("F", (8, 8), -1.5), "TIFF")
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [b"", b"text", png()[:-20], NEGATIVE],
-    ids=["empty", "text", "cut off", "no range"],
-)
+BAD = {"empty": b"", "text": b"text", "cut off": png()[:-20], "no range": NEGATIVE}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
 @pytest.mark.parametrize("contests", [False, True])
 def test_another_is_drawn_for_an_unreadable_image(tmp_path, vieval, bad, contests):
     (tmp_path / "a.png").write_bytes(png())
@@ -270,9 +267,7 @@ def test_another_is_drawn_for_an_unreadable_image(tmp_path, vieval, bad, contest
         file = f"{uid}.png"
         (tmp_path / file).write_bytes(bad if uid in "24" else png())
         pair = {"id": uid, "candidates": candidates("a.png", file)}
-        rows.append(
-            {**row(uid), **(pair if contests else {"images": {"output": file}})}
-        )
+        rows.append(row(uid) | (pair if contests else {"images": {"output": file}}))
     out, samples = tmp_path / "page.html", write(tmp_path, *rows)
     label = ("label", samples, "--kind", "tig", "--out", out)
     shown = vieval(*label).out.splitlines()
@@ -280,10 +275,8 @@ def test_another_is_drawn_for_an_unreadable_image(tmp_path, vieval, bad, contest
     assert shown[0].endswith(": 3 of 3 to label")
     [line] = [line for line in shown if "left out" in line]
     first = f"{samples}: line 2: {tmp_path / '2.png'} "
-    missing = (
-        "left out 2 of 5 samples, because the image is missing or unreadable (first: "
-    )
-    assert line.startswith(f"{missing}{first}")
+    missing = "left out 2 of 5 samples, because the image is missing or unreadable"
+    assert line.startswith(f"{missing} (first: {first}")
     vieval(*label, "--n", 3)
     assert len(keys_of(out.read_text())) == 3
 

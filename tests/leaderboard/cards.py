@@ -2,8 +2,6 @@
 writes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random
@@ -33,20 +31,16 @@ def ratings(data, instructions=20):
     for rater in (1, 2, 3):
         rows = ["uid\tControlNet\tUniControl"]
         for number in range(instructions):
-            cells = [
-                json.dumps([draw.choice((0, 0.5, 1)), draw.choice((0, 0.5, 1))])
-                for _ in range(2)
-            ]
+            drawn = [[draw.choice((0, 0.5, 1)) for _ in range(2)] for _ in range(2)]
+            cells = map(json.dumps, drawn)
             rows.append("\t".join([f"sample_{number}.jpg", *cells]))
         (folder / f"Control-Guided_IG_rater{rater}.tsv").write_text("\n".join(rows))
     return data
 
 
 def samples(data, part="cig"):
-    return [
-        replace(s, texts={"prompt": "a red cube"})
-        for s in benchmark("imagenhub").load(data, part)
-    ]
+    loaded = benchmark("imagenhub").load(data, part)
+    return [replace(sample, texts={"prompt": "a red cube"}) for sample in loaded]
 
 
 def contests(data, count=40):
@@ -88,16 +82,11 @@ def reply_on(number):
     def reply(ask):
         draw = random.Random(f"{number} {ask.path}")
         scores, better = [draw.randint(0, 10)] * 2, draw.choice(("A", "B"))
-        answer = (
-            {"score": scores}
-            if "score" in ask.schema["properties"]
-            else {"better": better}
-        )
-        return Text(
-            "I cannot say."
-            if number % 10 == 9
-            else json.dumps({**answer, "reasoning": "as seen"})
-        )
+        if number % 10 == 9:
+            return Text("I cannot say.")
+        is_scored = "score" in ask.schema["properties"]
+        answer = {"score": scores} if is_scored else {"better": better}
+        return Text(json.dumps({**answer, "reasoning": "as seen"}))
 
     return reply
 
@@ -108,21 +97,17 @@ def rewritten(folder):
     [run] = load_results([file]).runs
     judge = place_judge(replace(run, label=MODEL), folder, OPTIONS)
     entry = entry_of(judge, (file, run_file(file)), folder)
-    write_card(
-        card_of("vieval card", [judge], [entry], [], [], [], OPTIONS), [judge], folder
-    )
+    card = card_of("vieval card", [judge], [entry], [], [], [], OPTIONS)
+    write_card(card, [judge], folder)
     return folder
 
 
 def edit(folder, change):
     """Change the lines of verdicts, and the digest on the card with them."""
     file = folder / FILE
-    lines = change(read_lines(file))
-    write_lines(file, lines)
-    on_card(
-        folder,
-        lambda document: document["entries"][0]["files"].update({FILE: _sha256(file)}),
-    )
+    write_lines(file, change(read_lines(file)))
+    digest = {FILE: hashlib.sha256(file.read_bytes()).hexdigest()}
+    on_card(folder, lambda card: card["entries"][0]["files"].update(digest))
 
 
 def on_card(folder, change):
@@ -130,7 +115,3 @@ def on_card(folder, change):
     document = json.loads((folder / "card.json").read_text())
     change(document)
     (folder / "card.json").write_text(json.dumps(document, indent=1))
-
-
-def _sha256(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()

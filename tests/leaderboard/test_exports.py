@@ -1,8 +1,5 @@
 """Results in the forms of boards: valid by their schemas, with the numbers that a report has."""
 
-from __future__ import annotations
-
-import csv
 import hashlib
 import json
 import random
@@ -13,6 +10,7 @@ import yaml
 
 from tests.leaderboard import cards
 from tests.playing import prepared
+from tests.stored_results import csv_rows
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.run.verdict_lines import write_verdicts
 
@@ -68,13 +66,9 @@ def exported(vieval, tmp_path, measured, schemas, monkeypatch):
 
 def numbers_of(folder):
     """The rows of `numbers.csv` that have a value, by what an exported result is called."""
-    with (folder / "numbers.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if row["value"]]
-    return {
-        (row["system"], _result_name(row)): row
-        for row in rows
-        if row["role"] in ("judge", "generator")
-    }
+    rows = [row for row in csv_rows(folder / "numbers.csv") if row["value"]]
+    rows = [row for row in rows if row["role"] in ("judge", "generator")]
+    return {(row["system"], _result_name(row)): row for row in rows}
 
 
 def _result_name(row):
@@ -85,11 +79,8 @@ def _result_name(row):
 def test_a_judge_has_its_reports_numbers(exported, measured, vieval, tmp_path):
     [(document, samples)] = exported(measured[0])
     vieval("report", measured[0], "--out", tmp_path / "report")
-    expected = {
-        name: row
-        for (_, name), row in numbers_of(tmp_path / "report").items()
-        if row["role"] == "judge"
-    }
+    rows = numbers_of(tmp_path / "report").items()
+    expected = {name: row for (_, name), row in rows if row["role"] == "judge"}
     results = {r["evaluation_result_id"]: r for r in document["evaluation_results"]}
     assert results.keys() == expected.keys()
     for name, result in results.items():
@@ -126,21 +117,18 @@ def test_a_contest_is_right_where_the_judge_says_what_people_say(exported, measu
 
 
 def test_each_generator_is_a_model_whose_judge_is_named(exported, vieval, tmp_path):
-    samples = [
-        Sample(
-            SampleId("own", "tig", generator, f"p{number}"), {}, {"prompt": "a cube"}
-        )
+    ids = [
+        SampleId("own", "tig", generator, f"p{number}")
         for number in range(12)
         for generator in ("new", "old")
     ]
-    verdicts = [
-        Verdict({"O": random.Random(str(sample.id)).random()}, Status.OK)
-        for sample in samples
-    ]
-    scores = tmp_path / "scores.jsonl"
-    write_verdicts(scores, samples, verdicts, prepared("viescore").by(cards.MODEL))
-    documents = exported(scores)
-    vieval("rank", scores, "--tables", tmp_path / "rank")
+    samples = [Sample(identity, {}, {"prompt": "a cube"}) for identity in ids]
+    scores = [random.Random(str(identity)).random() for identity in ids]
+    verdicts = [Verdict({"O": score}, Status.OK) for score in scores]
+    file = tmp_path / "scores.jsonl"
+    write_verdicts(file, samples, verdicts, prepared("viescore").by(cards.MODEL))
+    documents = exported(file)
+    vieval("rank", file, "--tables", tmp_path / "rank")
     expected = numbers_of(tmp_path / "rank")
     assert [document["model_info"]["id"] for document, _ in documents] == ["new", "old"]
     for document, samples in documents:

@@ -2,18 +2,18 @@
 printed is checked.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from tests.leaderboard import cards
 from tests.leaderboard.logs import few_logs
 from tests.leaderboards import headlines_of
+from tests.stored_results import csv_rows
 from vieval_plugin.benchmarks.registry import benchmark
 from vieval_plugin.leaderboard.making import Sources, make_boards
 from vieval_plugin.leaderboard.printed import compare_printed
@@ -34,6 +34,8 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=50)
+PARTS = ("all", "generation", "video")
+TIES = ("four_way", "three_way", "decisive")
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +58,8 @@ def boards(sources, steps):
 @pytest.fixture(scope="module")
 def runs(sources):
     judged = benchmark("imagenhub").load(sources.data, "cig")
-    return [
-        run_of(judge, sources.published, judged)
-        for judge in present("imagenhub", sources.published)
-    ]
+    judges = present("imagenhub", sources.published)
+    return [run_of(judge, sources.published, judged) for judge in judges]
 
 
 def view_of(board, **choice):
@@ -67,29 +67,23 @@ def view_of(board, **choice):
     return found
 
 
-def test_numbers_and_ranks_are_those_of_the_report(boards, runs):
-    known = benchmark("imagenhub")
-    for policy in ("drop", "worst", "as_recorded"):
-        options = replace(OPTIONS, policy=policy)
-        for board in headlines_of(
-            known.report, "imagenhub", tuple(known.parts), runs, options
-        ):
-            aspect = board.aspect
-            view = view_of(boards[0], aspect=aspect, failures=policy, setting="all")
-            of_view, of_report = (
-                [(n.system, n.ranks, n.estimate) for n in of.numbers]
-                for of in (view.board, board)
-            )
-            assert of_view == of_report
+@pytest.mark.parametrize("policy", ["drop", "worst", "as_recorded"])
+def test_numbers_and_ranks_are_those_of_the_report(boards, runs, policy):
+    report, parts = benchmark("imagenhub").report, tuple(benchmark("imagenhub").parts)
+    options = replace(OPTIONS, policy=policy)
+    for board in headlines_of(report, "imagenhub", parts, runs, options):
+        chosen = {"aspect": board.aspect, "failures": policy, "setting": "all"}
+        of_view, of_report = (
+            [(n.system, n.ranks, n.estimate) for n in of.numbers]
+            for of in (view_of(boards[0], **chosen).board, board)
+        )
+        assert of_view == of_report
 
 
 def test_baselines_and_the_ceiling_have_no_rank(boards):
     beside = [number for number in boards[0].views[0].numbers if number.role != "judge"]
-    assert {number.system.split(":")[0] for number in beside} == {
-        "human ceiling",
-        "best constant",
-        "LPIPS",
-    }
+    names = {number.system.split(":")[0] for number in beside}
+    assert names == {"human ceiling", "best constant", "LPIPS"}
     assert {number.ranks for number in beside} == {None}
     found = [number.system for number in boards[1].views[0].baselines]
     assert "random answers" in found
@@ -98,27 +92,18 @@ def test_baselines_and_the_ceiling_have_no_rank(boards):
 def test_every_choice_has_a_table_and_a_setting_ranks_among_itself(boards):
     assert len(boards[0].views) == 3 * 3 * 2  # one judge alone has one-shot answers
     zero = view_of(boards[0], aspect="O", failures="drop", setting="0shot")
-    assert [number.system for number in zero.board.numbers] == [
-        "GPT-4o zero-shot",
-        "GPT-4v zero-shot",
-    ]
-    assert {(view.choice["part"], view.choice["ties"]) for view in boards[1].views} == {
-        (part, ties)
-        for part in ("all", "generation", "video")
-        for ties in ("four_way", "three_way", "decisive")
-    }
+    systems = [number.system for number in zero.board.numbers]
+    assert systems == ["GPT-4o zero-shot", "GPT-4v zero-shot"]
+    choices = {(view.choice["part"], view.choice["ties"]) for view in boards[1].views}
+    assert choices == {*product(PARTS, TIES)}
 
 
 def test_steps_count_tables_of_how_many(boards, steps):
     for board in boards:
+        start = f"{benchmark(board.benchmark).title}: table "
+        counted = [line.removeprefix(start) for line in steps if line.startswith(start)]
         total = len(board.views)
-        counted = [
-            line.partition(": ")[2]
-            for line in steps
-            if line.startswith(f"{benchmark(board.benchmark).title}: table ")
-        ]
-        found = [f"table {number} of {total}" for number in range(1, total + 1)]
-        assert counted == found
+        assert counted == [f"{number} of {total}" for number in range(1, total + 1)]
 
 
 def votes_of(boards, part, ties, label):
@@ -128,15 +113,11 @@ def votes_of(boards, part, ties, label):
 
 
 def test_notes_of_a_part_are_of_its_contests(boards):
-    parts = ("all", "generation", "video")
-    alike = {
-        part: notes_of(*votes_of(boards, part, "four_way", "LLaVA"))[-1]
-        for part in parts
-    }
-    answers = {
-        part: int(re.search(r"of (\d+) answers are the first image shown", note)[1])
-        for part, note in alike.items()
-    }
+    answers = {}
+    for part in PARTS:
+        note = notes_of(*votes_of(boards, part, "four_way", "LLaVA"))[-1]
+        said = re.search(r"of (\d+) answers are the first image shown", note)
+        answers[part] = int(said[1])
     assert answers["generation"] <= 1735
     assert answers["video"] <= 1069
     assert answers["all"] == answers["generation"] + answers["video"]
@@ -152,9 +133,8 @@ def test_the_best_constant_says_a_tie_where_ties_count_alike(boards):
 def test_printed_votes_stand_in_four_way_tables_alone_as_they_were_printed(boards):
     for part in ("all", "video"):
         view, _ = votes_of(boards, part, "four_way", "GPT-4o")
-        printed = {
-            number.task: number for number in boards[1].printed_of(view, "GPT-4o")
-        }
+        numbers = boards[1].printed_of(view, "GPT-4o")
+        printed = {number.task: number for number in numbers}
         assert printed["video"].digits(printed["video"].printed) == "48.46"
         for ties in ("three_way", "decisive"):
             view, _ = votes_of(boards, part, ties, "GPT-4o")
@@ -163,19 +143,12 @@ def test_printed_votes_stand_in_four_way_tables_alone_as_they_were_printed(board
     # 0.81 percent on a scale from 0 to 1
     assert '<b>0.01</b><span class="mark">printed, not recomputed</span>' in html
     # in the one table of all parts; of generation alone GPT-4o has no row
-    found = html.count(
-        'generation 45.59 <span class="mark">not recomputed: logs are missing</span>'
-    )
-    assert found == 1
-    rows = [
-        row
-        for row in csv.DictReader(_csv(boards).splitlines())
-        if row["benchmark"] == "genai_bench_tiger"
-    ]
+    missing = '<span class="mark">not recomputed: logs are missing</span>'
+    assert html.count(f"generation 45.59 {missing}") == 1
+    rows = [row for row in _rows(boards) if row["benchmark"] == "genai_bench_tiger"]
     assert {row["ties"] for row in rows if row["printed"]} == {"four_way"}
-    assert all(
-        re.fullmatch(r"\d+\.\d\d", row["printed"]) for row in rows if row["printed"]
-    )
+    printed = [row["printed"] for row in rows if row["printed"]]
+    assert all(re.fullmatch(r"\d+\.\d\d", text) for text in printed)
 
 
 def test_ties_are_counted_as_chosen(boards, sources):
@@ -183,50 +156,43 @@ def test_ties_are_counted_as_chosen(boards, sources):
     [judge] = [judge for judge in published_judges(known.name) if judge.name == "gpt4o"]
     run = run_of(judge, sources.published, known.load(sources.data, "video"))
     cells = known.report.findings(known.name, ("video",), [run], OPTIONS).cells
-    for ties in ("four_way", "three_way", "decisive"):
+    for ties in TIES:
         _, number = votes_of(boards, "video", ties, "GPT-4o")
-        assert 100 * number.estimate.value == pytest.approx(
-            cells[Key(known.name, "video", "", "GPT-4o", f"accuracy_{ties}", "")]
-        )
+        key = Key(known.name, "video", "", "GPT-4o", f"accuracy_{ties}", "")
+        assert 100 * number.estimate.value == pytest.approx(cells[key])
 
 
 def test_absent_judges_are_named_and_present_ones_dated(boards):
-    assert [judge.name for judge in boards[0].judges.values()] == [
-        "gpt4o_0shot",
-        "gpt4v_0shot",
-        "gpt4v_1shot",
-    ]
+    names = [judge.name for judge in boards[0].judges.values()]
+    assert names == ["gpt4o_0shot", "gpt4v_0shot", "gpt4v_1shot"]
     assert "Gemini 1.5 Pro zero-shot" in [judge.title for judge in boards[0].absent]
     html = page(boards, OPTIONS)
     # named under the chart, and a grey row of the table
     found = html.count("Gemini 1.5 Pro zero-shot")
-    assert found == (2 * len([view for view in boards[0].views if view.is_default]))
+    assert found == 2 * len([view for view in boards[0].views if view.is_default])
     assert '<th scope="row">Gemini 1.5 Pro</th><td>printed, not recomputed</td>' in html
-    assert (
-        "All published judges date from 2023 and 2024; newer models appear only if"
-        in html
-    )
+    dated = "All published judges date from 2023 and 2024; newer models appear only if"
+    assert dated in html
     assert "gpt-4o-2024-05-13, 2024-05" in html
     assert "Logs of tig, mie, tie, sdig, sdie, mcic were not available" in html
 
 
 def test_a_printed_row_of_other_answers_is_an_erratum_and_says_so(boards):
-    errata = {
-        (number.image_model, number.aspect): number for number in boards[0].errata
-    }
+    errata = {(one.image_model, one.aspect): one for one in boards[0].errata}
     assert {model for model, _ in errata} == {"ControlNet", "UniControl"}
     assert all(number.label == "GPT-4v zero-shot" for number in errata.values())
     of_row = errata["ControlNet", "SC"]
     assert (of_row.printed, round(of_row.computed, 4)) == (0.4270, 0.3902)
-    assert of_row.reason.startswith(
+    reason = (
         "The published answers reproduce the paper's own average for the task, 0.4360"
     )
+    assert of_row.reason.startswith(reason)
     assert boards[1].errata == []
 
 
 def test_the_title_is_the_answer_and_the_page_loads_nothing(boards):
     found = title(boards)
-    assert found == (" ".join(answer(board.views[0].board).title for board in boards))
+    assert found == " ".join(answer(board.views[0].board).title for board in boards)
     first = boards[0].views[0]
     below = replace(first.board, ceiling=lambda label: Estimate(-0.2, -0.3, -0.1))
     assert title([replace(boards[0], views=(replace(first, board=below),))]) == (
@@ -241,7 +207,7 @@ def test_the_title_is_the_answer_and_the_page_loads_nothing(boards):
     assert f"<title>{title(boards)}</title>" in html.replace("&#39;", "'")
     assert "http" not in re.sub(r"<a href=\"[^\"]*\"|http-equiv", "", html)
     found = html.count('<details class="view"')
-    assert found == (sum(len(board.views) for board in boards))
+    assert found == sum(len(board.views) for board in boards)
     # without scripts the first table of each is open, and all others can be opened
     assert len(re.findall(r'<details class="view"[^>]* open>', html)) == 2
     assert '<form class="filters" hidden' in html
@@ -251,15 +217,16 @@ def _csv(boards):
     return csv_text(row_table("leaderboard", LeaderboardRow, rows_of(boards)))
 
 
+def _rows(boards):
+    return list(csv.DictReader(_csv(boards).splitlines()))
+
+
 def test_data_beside_the_page_has_every_row(boards):
-    rows = list(csv.DictReader(_csv(boards).splitlines()))
-    found = len(rows)
-    assert found == (sum(len(view.numbers) for board in boards for view in board.views))
-    [first] = [
-        row
-        for row in rows
-        if row["system"] == "GPT-4v zero-shot" and row["part"] == "all"
-    ][:1]
+    rows = _rows(boards)
+    views = [view for board in boards for view in board.views]
+    assert len(rows) == sum(len(view.numbers) for view in views)
+    own = [row for row in rows if row["system"] == "GPT-4v zero-shot"]
+    first = next(row for row in own if row["part"] == "all")
     assert first["version"] == "gpt-4-vision-preview"
     assert first["date"] == "2023-12"
     assert first["role"] == "judge"
@@ -272,14 +239,11 @@ def test_data_beside_the_page_has_every_row(boards):
 def test_rows_of_the_first_tables_open_to_parts_and_pairs_of_generators(boards):
     first, number = boards[0].views[0], boards[0].views[0].board.numbers[0]
     found = first.board.breakdowns["kind"]["cig"][number.system].value
-    assert found == (pytest.approx(number.estimate.value))
+    assert found == pytest.approx(number.estimate.value)
     assert first.generators.keys() >= {number.system for number in first.board.numbers}
     opened = page([replace(boards[0], views=(first,))], OPTIONS)
-    assert (
-        opened.count("<dt>control-guided generation</dt>")
-        == opened.count("<dt>failed</dt>")
-        == 3
-    )
+    for name in ("control-guided generation", "failed"):
+        assert opened.count(f"<dt>{name}</dt>") == 3
     of_worst = view_of(boards[0], aspect="O", failures="worst", setting="all")
     found = page([replace(boards[0], views=(of_worst,))], OPTIONS)
     assert "<dt>failed</dt>" not in found
@@ -289,72 +253,44 @@ def test_rows_of_the_first_tables_open_to_parts_and_pairs_of_generators(boards):
 def test_a_submission_stands_among_the_published(sources, runs):
     of = {str(record.id): record for [record] in runs[0].records["cig"]}
     source = replace(next(iter(of.values())).provenance, options={}, label="")
-    run = SubmittedRun(
-        "imagenhub", source, {}, {name: record.verdict for name, record in of.items()}
-    )
+    verdicts = {name: record.verdict for name, record in of.items()}
+    run = SubmittedRun("imagenhub", source, {}, verdicts)
     submission = Submission(1, cards.MODEL, "2026-11-23", (run,))
     [board, _] = make_boards(sources, [submission, submission], OPTIONS)
     numbers = {number.system: number for number in board.views[0].numbers}
     assert numbers["maker/mine-7b"].estimate == numbers["GPT-4o zero-shot"].estimate
-    assert numbers[
-        "maker/mine-7b viescore"
-    ].ranks  # the second of one name has more of it
+    # the second of one name has more of it
+    assert numbers["maker/mine-7b viescore"].ranks
     assert "2026-11-23, submitted" in page([board], OPTIONS)
 
 
 def test_a_folder_without_logs_is_one_line(vieval, tmp_path, monkeypatch, sources):
     monkeypatch.setenv("VIEVAL_DATA", str(sources.data))
     given = ("leaderboard", "make", "--published", tmp_path, "--out", tmp_path / "out")
-    assert vieval(*given, code=1).err.splitlines() == [
-        (
-            f"vieval: {tmp_path}: no published logs of ImagenHub; run `vieval prepare "
-            "published_verdicts`"
-        )
-    ]
+    [line] = vieval(*given, code=1).err.splitlines()
+    said = f"vieval: {tmp_path}: no published logs of ImagenHub; run `vieval prepare"
+    assert line == f"{said} published_verdicts`"
     assert not (tmp_path / "out" / "index.html").exists()
 
 
 @pytest.mark.extras
 def test_errata_are_the_cells_that_are_known_to_be_wrong(shared_data):
-    expected = list(
-        csv.DictReader((shared_data / "expected" / "viescore_paper_tables.csv").open())
-    )
+    expected = csv_rows(shared_data / "expected" / "viescore_paper_tables.csv")
     titles = {judge.name: judge.title for judge in published_judges("imagenhub")}
     known = benchmark("imagenhub")
-    judged = [
-        sample for part in known.parts for sample in known.load(shared_data, part)
-    ]
-    published = [
-        judge
-        for judge in present("imagenhub", shared_data)
-        if "blip2" not in judge.name
-    ]
-    numbers = compare_printed(
-        known,
-        [run_of(judge, shared_data, judged) for judge in published],
-        titles,
-        OPTIONS,
-    )
+    parts = known.parts
+    judged = [sample for part in parts for sample in known.load(shared_data, part)]
+    judges = present("imagenhub", shared_data)
+    published = [judge for judge in judges if "blip2" not in judge.name]
+    runs = [run_of(judge, shared_data, judged) for judge in published]
+    numbers = compare_printed(known, runs, titles, OPTIONS)
+    errata = [number for number in numbers if number.reason]
+    columns = ("table", "task", "image_model", "aspect")
+    wrong = [row for row in expected if row["reproducible"] == "no"]
     assert {
-        (
-            titles[row["judge"]],
-            row["table"],
-            row["task"],
-            row["image_model"],
-            row["aspect"],
-        )
-        for row in expected
-        if row["reproducible"] == "no"
-    } == {
-        (number.label, number.table, number.task, number.image_model, number.aspect)
-        for number in numbers
-        if number.reason
-    }
-    reasons = {
-        number.reason.partition(",")[0].partition(":")[0]
-        for number in numbers
-        if number.reason
-    }
+        (one.label, *(getattr(one, name) for name in columns)) for one in errata
+    } == {(titles[row["judge"]], *(row[name] for name in columns)) for row in wrong}
+    reasons = {re.split("[,:]", number.reason)[0] for number in errata}
     assert reasons == {
         "It is the number of Prompt2prompt",
         "It is the number of MagicBrush",

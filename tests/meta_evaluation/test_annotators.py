@@ -47,13 +47,14 @@ def observation(uid, ratings, scores, status=Status.OK):
 
 def compare(rows, aspects, wanted, options=OPTIONS):
     dimensions = tuple(dict.fromkeys(statistic.aspect for statistic in wanted))
-    of_judge = AnnotatedRows.from_observations(
-        rows, Rating(aspects, dimensions), REPORT, options
-    )
-    return {
-        statistic.name: estimate_of(statistic, of_judge, BOOTSTRAP)
-        for statistic in wanted
-    }
+    rating = Rating(aspects, dimensions)
+    of_judge = AnnotatedRows.from_observations(rows, rating, REPORT, options)
+    return {one.name: estimate_of(one, of_judge, BOOTSTRAP) for one in wanted}
+
+
+def summarise(rows, aspects, options=OPTIONS):
+    rating = Rating(aspects)
+    return statistics.summary_of(REPORT, rows, rating, "b", "t", options)
 
 
 def direct(x, y, kind="spearman"):
@@ -64,23 +65,18 @@ def direct(x, y, kind="spearman"):
 def thirty():
     """Thirty pairs with ratings (3, 30) by aspect and noisy scores by aspect, O among them."""
     rng = np.random.default_rng(1)
-    rated = {
-        ("O" if aspect == "overall" else aspect): values
-        for aspect, values in pairs.ratings().items()
-    }
-    judged = {
-        aspect: np.clip(v.mean(axis=0) / 10 + rng.normal(0, 0.1, 30), 0, 1)
-        for aspect, v in rated.items()
-    }
-    rows = tuple(
-        observation(
-            str(i),
-            {aspect: tuple(values[:, i]) for aspect, values in rated.items()},
-            {aspect: float(values[i]) for aspect, values in judged.items()},
-        )
-        for i in range(30)
-    )
-    return rows, rated, judged
+    rated = pairs.ratings()
+    rated["O"] = rated.pop("overall")
+    judged = {}
+    for aspect in ("appearance", "intrinsic", "relationship", "O"):
+        noise = rng.normal(0, 0.1, 30)
+        judged[aspect] = np.clip(rated[aspect].mean(axis=0) / 10 + noise, 0, 1)
+    rows = []
+    for i in range(30):
+        ratings = {aspect: tuple(values[:, i]) for aspect, values in rated.items()}
+        scores = {aspect: float(values[i]) for aspect, values in judged.items()}
+        rows.append(observation(str(i), ratings, scores))
+    return tuple(rows), rated, judged
 
 
 @pytest.mark.parametrize("kind", ["spearman", "kendall"])
@@ -93,11 +89,11 @@ def test_correlations_are_scipys_with_each_annotator_and_with_their_mean(thirty,
         for number in (1, 2, 3):
             expected = direct(judged[aspect], rated[aspect][number - 1], kind)
             got = found[f"{dimension}_manual_{number}_{kind}"].value
-            assert got == (pytest.approx(expected, abs=1e-12))
+            assert got == pytest.approx(expected, abs=1e-12)
         mean = found[f"{dimension}_manual_avg_{kind}"]
-        assert mean.value == pytest.approx(
-            direct(judged[aspect], rated[aspect].mean(axis=0).round(9), kind), abs=1e-12
-        )
+        human = rated[aspect].mean(axis=0).round(9)
+        expected = direct(judged[aspect], human, kind)
+        assert mean.value == pytest.approx(expected, abs=1e-12)
         assert mean.low < mean.value < mean.high
 
 
@@ -106,11 +102,7 @@ def test_intervals_follow_from_the_seed(thirty):
 
     def low(seed):
         options = StatisticsOptions("drop", 50, seed)
-        return (
-            statistics.summary_of(REPORT, rows, Rating(("O",)), "b", "t", options)
-            .estimates[OVERALL_MEAN]
-            .low
-        )
+        return summarise(rows, ("O",), options).estimates[OVERALL_MEAN].low
 
     assert low(0) == low(0) != low(1)
 
@@ -120,13 +112,8 @@ def test_a_judge_without_o_is_compared_by_sc_and_one_with_o_by_nothing_else():
         observation(str(i), {"O": (i, i, i)}, {"SC": (3 - i) / 10, "O": i / 10})
         for i in range(4)
     )
-    partial = (
-        *rows,
-        observation("4", {"O": (9, 9, 9)}, {"SC": 0.0}, Status.PARSE_FAILURE),
-    )
-    by_o = statistics.summary_of(
-        REPORT, partial, Rating(("SC", "PQ", "O")), "b", "t", OPTIONS
-    )
+    failed = observation("4", {"O": (9, 9, 9)}, {"SC": 0.0}, Status.PARSE_FAILURE)
+    by_o = summarise((*rows, failed), ("SC", "PQ", "O"))
     assert by_o.estimates["overall_manual_1_spearman_value"].value == 1.0
     assert by_o.scored == 4
     assert by_o.total == 5
@@ -160,10 +147,10 @@ GAPPED = tuple(
 )
 @pytest.mark.parametrize("kind", ["spearman", "kendall"])
 def test_missing_ratings_are_filled(options, annotator, rated, judged, kind):
-    found = compare(GAPPED, ("O",), correlations(["overall"], [annotator]), options)[
-        f"overall_manual_{annotator}_{kind}"
-    ]
-    assert found.value == pytest.approx(direct(judged, rated, kind), abs=1e-12)
+    wanted = correlations(["overall"], [annotator])
+    found = compare(GAPPED, ("O",), wanted, options)
+    value = found[f"overall_manual_{annotator}_{kind}"].value
+    assert value == pytest.approx(direct(judged, rated, kind), abs=1e-12)
 
 
 def test_a_dimension_without_scores_or_ratings_is_undefined_with_a_reason():
@@ -181,24 +168,21 @@ def test_a_dimension_without_scores_or_ratings_is_undefined_with_a_reason():
 
 def test_annotators_agree_with_the_mean_of_all_and_with_that_of_the_others(thirty):
     rows, rated, _ = thirty
+    overall = rated["O"]
     for number in (1, 2, 3):
-        own, others = rated["O"][number - 1], np.delete(rated["O"], number - 1, axis=0)
+        own, others = overall[number - 1], np.delete(overall, number - 1, axis=0)
+        with_all, with_others = (
+            compare(
+                rows, ("O",), annotator_correlation(["overall"], [str(number)], left)
+            )
+            for left in (False, True)
+        )
         for kind in ("spearman", "kendall"):
-            with_all, with_others = (
-                compare(
-                    rows,
-                    ("O",),
-                    annotator_correlation(["overall"], [str(number)], leave_one_out),
-                )[f"overall_manual_{number}_{kind}"]
-                for leave_one_out in (False, True)
-            )
-            assert with_all.value == pytest.approx(
-                direct(own, rated["O"].mean(axis=0).round(9), kind), abs=1e-12
-            )
-            assert with_others.value == pytest.approx(
-                direct(own, others.mean(axis=0).round(9), kind), abs=1e-12
-            )
-            assert with_others.value < with_all.value
+            name = f"overall_manual_{number}_{kind}"
+            for found, people in ((with_all, overall), (with_others, others)):
+                expected = direct(own, people.mean(axis=0).round(9), kind)
+                assert found[name].value == pytest.approx(expected, abs=1e-12)
+            assert with_others[name].value < with_all[name].value
 
 
 def test_only_a_judge_that_scores_dimensions_has_metrics_of_them():
@@ -218,12 +202,12 @@ def test_only_a_judge_that_scores_dimensions_has_metrics_of_them():
 
 
 def test_a_policy_for_missing_ratings_other_than_the_default_is_told(tmp_path):
-    summary = statistics.summary_of(REPORT, GAPPED, Rating(("O",)), "b", "t", IMPUTE)
+    summary = summarise(GAPPED, ("O",), IMPUTE)
     assert "missing ratings: impute_mean" in metrics.value(summary, "remarks")
     options = tmp_path / "v.yaml"
     options.write_text("statistics: {missing_ratings: impute_mean}\n")
     found = config.read(str(options)).statistics.options()
-    assert found == (StatisticsOptions(missing_ratings="impute_mean"))
+    assert found == StatisticsOptions(missing_ratings="impute_mean")
 
 
 class Noisy:
@@ -232,65 +216,47 @@ class Noisy:
     """
 
     def __init__(self):
-        self.worth = {
-            aspect: values.mean(axis=0) for aspect, values in pairs.ratings().items()
-        }
+        rated = pairs.ratings().items()
+        self.worth = {aspect: values.mean(axis=0) for aspect, values in rated}
 
     def __call__(self, request):
         if "response_format" not in request:
             return "Yes"
         schema = request["response_format"]["json_schema"]["schema"]
         words = json.dumps(request["messages"])
-        number = (
-            int(found[1])
-            if (found := re.search(r"picture number (\d+):", words))
-            else None
-        )
+        found = re.search(r"picture number (\d+):", words)
+        number = int(found[1]) if found else None
         if "entities" in schema["properties"]:
             return json.dumps(EXTRACTION)
         if number == 7:
             return "I cannot say."
         reply = instance(schema, hashlib.sha256(words.encode()).digest())
-        for aspect in self.worth if number is not None else ():
+        for aspect in self.worth.keys() & reply if number is not None else ():
             noise = hashlib.sha256(f"{number} {aspect}".encode()).digest()[0] / 64 - 2
-            if aspect in reply:
-                reply[aspect]["score"] = float(
-                    np.clip(self.worth[aspect][number] + noise, 0, 10)
-                )
+            score = np.clip(self.worth[aspect][number] + noise, 0, 10)
+            reply[aspect]["score"] = float(score)
         return json.dumps(reply)
 
 
-EXTRACTION = {
-    "entities": [
-        {
-            "name": "cup",
-            "appearance_question": "Does the cup look real?",
-            "attributes": [
-                {"name": "existence", "value": "yes", "question": "Is there a cup?"},
-                {
-                    "name": "quantity",
-                    "value": "unspecified",
-                    "question": "How many cups are there?",
-                },
-            ],
-        },
-        {
-            "name": "table",
-            "appearance_question": "Does the table look real?",
-            "attributes": [
-                {"name": "existence", "value": "yes", "question": "Is there a table?"},
-                {
-                    "name": "quantity",
-                    "value": "unspecified",
-                    "question": "How many tables are there?",
-                },
-            ],
-        },
-    ],
-    "relations": [
-        {"entities": ["cup", "table"], "value": "on", "question": "Where is the cup?"}
-    ],
+def entity(name):
+    existence = {"name": "existence", "value": "yes"}
+    quantity = {"name": "quantity", "value": "unspecified"}
+    return {
+        "name": name,
+        "appearance_question": f"Does the {name} look real?",
+        "attributes": [
+            {**existence, "question": f"Is there a {name}?"},
+            {**quantity, "question": f"How many {name}s are there?"},
+        ],
+    }
+
+
+RELATION = {
+    "entities": ["cup", "table"],
+    "value": "on",
+    "question": "Where is the cup?",
 }
+EXTRACTION = {"entities": [entity("cup"), entity("table")], "relations": [RELATION]}
 HEADLINES = {
     "t2i_eval_bench_t2i_eval": "O",
     "t2i_eval_bench_viescore": "O",
@@ -308,26 +274,15 @@ def run(tmp_path_factory):
     (folder / "scores.json").write_text(json.dumps(rows))
     assert main(["prepare", "t2i_eval_bench", "--root", str(root)]) == 0
     options = root / "v.yaml"
-    options.write_text(
-        "store: {use: false}\nstatistics: {draws: 50}\njudges: {reminders: 0, t2i_eval: {mode: "
-        "framework}}\n"
-    )
+    judges = "{reminders: 0, t2i_eval: {mode: framework}}"
+    lines = ("store: {use: false}", "statistics: {draws: 50}", f"judges: {judges}")
+    options.write_text("\n".join(lines) + "\n")
     with FakeServer(reply=Noisy()) as server:
-        in_process.run(
-            *(
-                *split(
-                    "--model vieval_openai "
-                    f"--model_args model=fake,base_url={server.base_url}"
-                ),
-            ),
-            *(
-                *split(
-                    f"--tasks t2i_eval_bench --output_path {root}/out --log_samples"
-                ),
-            ),
-            data=root,
-            options=options,
+        command = split(
+            f"--model vieval_openai --model_args model=fake,base_url={server.base_url} "
+            f"--tasks t2i_eval_bench --output_path {root}/out --log_samples"
         )
+        in_process.run(*command, data=root, options=options)
     return root / "out", options
 
 
@@ -346,45 +301,32 @@ def test_through_lmms_eval_the_metrics_match_a_direct_computation(run, results_o
         scores = scores_of(samples[task])
         usable = sorted(n for n in scores if aspect in scores[n])
         assert len(scores) == 30
-        assert (
-            found["scored_count,none"] == len(usable) == (29 if aspect == "O" else 30)
-        )
+        count = 29 if aspect == "O" else 30
+        assert found["scored_count,none"] == len(usable) == count
+        judged = [scores[n][aspect] for n in usable]
         for kind in ("spearman", "kendall"):
             for number in (1, 2, 3):
                 kept = [n for n in usable if (n, number) != (3, 1)]
-                expected = direct(
-                    [scores[n][aspect] for n in kept],
-                    rated["overall"][number - 1, kept],
-                    kind,
-                )
+                given = [scores[n][aspect] for n in kept]
+                expected = direct(given, rated["overall"][number - 1, kept], kind)
                 got = found[f"overall_manual_{number}_{kind}_value,none"]
                 assert got == pytest.approx(expected, abs=1e-9)
-            mean = rated["overall"].mean(axis=0)
-            mean[3] = rated["overall"][1:, 3].mean()
-            expected = direct(
-                [scores[n][aspect] for n in usable], mean[usable].round(9), kind
-            )
+            expected = direct(judged, given_mean(rated["overall"])[usable], kind)
             got = found[f"overall_manual_avg_{kind}_value,none"]
-            assert got == (pytest.approx(expected, abs=1e-9))
+            assert got == pytest.approx(expected, abs=1e-9)
         by_dimension = [name for name in found if name.startswith(DIMENSIONS)]
         assert bool(by_dimension) == (task == "t2i_eval_bench_t2i_eval")
         for dimension in DIMENSIONS if by_dimension else ():
-            expected = direct(
-                [scores[n][dimension] for n in usable],
-                rated[dimension].mean(axis=0)[usable].round(9),
-                "kendall",
-            )
+            judged = [scores[n][dimension] for n in usable]
+            human = rated[dimension].mean(axis=0)[usable].round(9)
+            expected = direct(judged, human, "kendall")
             got = found[f"{dimension}_manual_avg_kendall_value,none"]
-            assert got == (pytest.approx(expected, abs=1e-9))
+            assert got == pytest.approx(expected, abs=1e-9)
 
 
 def table(path):
-    header, *rows = [
-        line.split(",")
-        for line in path.read_text()
-        .replace('"annotators, ', '"annotators ')
-        .splitlines()
-    ]
+    text = path.read_text().replace('"annotators, ', '"annotators ')
+    header, *rows = [line.split(",") for line in text.splitlines()]
     return {row[0].strip('"'): dict(zip(header, row, strict=True)) for row in rows}
 
 
@@ -394,45 +336,30 @@ def test_table_1_has_the_annotators(run, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("VIEVAL_CONFIG", str(options))
     assert main(["report", str(out), "--out", str(tmp_path)]) == 0
     whole = table(tmp_path / "t2i_eval_bench_table_1.csv")
-    assert list(whole) == [
-        "annotators with the mean of all",
-        "annotators with the mean of the others",
-        "fake (T2I-Eval)",
-        "fake (VIEScore)",
-        "fake (VQAScore)",
-    ]
-    assert [(row["n"], row["failed"]) for row in whole.values()] == [
-        *(("30", ""), ("30", "")),
-        *(("29", "1"), ("29", "1"), ("30", "0")),
-    ]
+    judges = [f"fake ({judge})" for judge in ("T2I-Eval", "VIEScore", "VQAScore")]
+    others = [f"annotators with the mean of {whose}" for whose in ("all", "the others")]
+    assert list(whole) == [*others, *judges]
+    counts = [(row["n"], row["failed"]) for row in whole.values()]
+    assert counts == [("30", "")] * 2 + [("29", "1")] * 2 + [("30", "0")]
     rated = pairs.ratings()["overall"]
     with_all, with_others = list(whole.values())[:2]
     found = float(with_all["manual 2 rho"])
-    assert found == (pytest.approx(direct(rated[1], given_mean(rated)), abs=6e-5))
-    assert float(with_others["manual 1 tau"]) == pytest.approx(
-        direct(
-            np.delete(rated[0], 3),
-            np.delete(rated[1:].mean(axis=0).round(9), 3),
-            "kendall",
-        ),
-        abs=6e-5,
-    )
+    assert found == pytest.approx(direct(rated[1], given_mean(rated)), abs=6e-5)
+    human = np.delete(rated[1:].mean(axis=0).round(9), 3)
+    expected = direct(np.delete(rated[0], 3), human, "kendall")
+    assert float(with_others["manual 1 tau"]) == pytest.approx(expected, abs=6e-5)
     assert with_all["manual avg rho"] == ""
     looks = table(tmp_path / "t2i_eval_bench_appearance.csv")
     assert list(looks)[2:] == ["fake (T2I-Eval)"]
-    assert all(
-        float(value) > 0.5
-        for name, value in looks["fake (T2I-Eval)"].items()
-        if "manual" in name
-    )
-    cells = {
-        (c["judge"], c["statistic"]): c["value"]
-        for c in json.loads((tmp_path / "cells.json").read_text())[0]["cells"]
-    }
+    looks = looks["fake (T2I-Eval)"]
+    assert all(float(looks[name]) > 0.5 for name in looks if "manual" in name)
+    [document] = json.loads((tmp_path / "cells.json").read_text())[:1]
+    cells = {(c["judge"], c["statistic"]): c["value"] for c in document["cells"]}
     shown = whole["fake (T2I-Eval)"]["manual avg rho"]
     assert f"{cells['fake (T2I-Eval)', 'overall_manual_avg_spearman']:.4f}" == shown
-    assert re.search(r"\| fake \(VQAScore\) \| tig \| -?0\.\d{4} \[-?0\.\d{4}, ",
-                     (tmp_path / "report.md").read_text())  # fmt: skip
+    report = (tmp_path / "report.md").read_text()
+    number = r"-?0\.\d{4}"
+    assert re.search(rf"\| fake \(VQAScore\) \| tig \| {number} \[{number}, ", report)
 
 
 def given_mean(rated):

@@ -2,8 +2,6 @@
 and as a table.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.runs import run_of

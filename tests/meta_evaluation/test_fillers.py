@@ -30,9 +30,8 @@ REFUSAL = "Bu görseli değerlendiremem."
 
 def record(uid, scores, reasoning, findings=()):
     step = Step(("SC",), Status.OK, scores, reason=reasoning)
-    verdict = Verdict(
-        {"SC": min(scores) / 10}, Status.OK, trace=(step,), findings=findings
-    )
+    scored = {"SC": min(scores) / 10}
+    verdict = Verdict(scored, Status.OK, trace=(step,), findings=findings)
     identity = SampleId("mine", "all", "a", uid)
     return Record(identity, verdict, Provenance("viescore", (), ("SC",)), {})
 
@@ -57,23 +56,19 @@ def test_a_reasoning_that_repeats_the_request_is_a_finding(reasoning, echo):
     assert outcome.final.scores == (7,)
 
 
+ZEROS = ((0, 0), REFUSAL)
+
+
 @pytest.mark.parametrize(
     ("rows", "found"),
     [
-        pytest.param(
-            [((0, 0), REFUSAL), ((0, 0), REFUSAL.upper()), ((3, 0), REFUSAL)],
-            [0, 1],
-            id="zeros-recur",
-        ),
-        pytest.param(
-            [((0, 0), REFUSAL), ((0, 0), "A black picture.")],
-            [],
-            id="zeros-that-differ",
-        ),
-        pytest.param([((7, 8), "Clean."), ((7, 8), "Clean.")], [], id="scores-recur"),
-        pytest.param([((7, 8), "Clean.", (ECHO,)), ((7, 8), "Good.")], [0], id="echo"),
-        pytest.param([((0, 0), ""), ((0, 0), "")], [], id="no-words"),
+        ([ZEROS, ((0, 0), REFUSAL.upper()), ((3, 0), REFUSAL)], [0, 1]),
+        ([ZEROS, ((0, 0), "A black picture.")], []),
+        ([((7, 8), "Clean."), ((7, 8), "Clean.")], []),
+        ([((7, 8), "Clean.", (ECHO,)), ((7, 8), "Good.")], [0]),
+        ([((0, 0), ""), ((0, 0), "")], []),
     ],
+    ids=["zeros-recur", "zeros-that-differ", "scores-recur", "echo", "no-words"],
 )
 def test_fillers_are_zeros_with_a_reasoning_that_recurs_and_echoes(rows, found):
     records = [record(str(number), *row) for number, row in enumerate(rows)]

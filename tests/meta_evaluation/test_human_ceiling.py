@@ -26,22 +26,19 @@ def run(scores):
     for model, of_model in enumerate(scores):
         for number, score in enumerate(of_model):
             ratings = {"SC": tuple(map(float, RATERS[model, :, number]))}
-            rows.append(
-                ("tie", f"m{model}", f"u{number:02}", {"SC": float(score)}, ratings)
-            )
+            uid, scores = f"u{number:02}", {"SC": float(score)}
+            rows.append(("tie", f"m{model}", uid, scores, ratings))
     return run_of("judge", rows, ("SC",))
 
 
 def by_definition(values):
     """What agrees with the other two annotators, of each image model and annotator in turn."""
-    z = [
-        np.arctanh(
-            stats.spearmanr(values[model, rater], others(model, rater)).statistic
-        )
+    correlations = [
+        stats.spearmanr(values[model, rater], others(model, rater)).statistic
         for model in range(2)
         for rater in range(3)
     ]
-    return np.tanh(np.mean(z))
+    return np.tanh(np.mean(np.arctanh(correlations)))
 
 
 def others(model, rater):
@@ -68,11 +65,8 @@ def test_a_judge_as_noisy_as_an_annotator_is_neither_above_nor_below(noise, posi
 
 
 def test_one_annotator_is_no_ceiling():
-    alone = run_of(
-        "judge",
-        [("tie", "m", f"u{n}", {"SC": n / 20}, {"SC": (0.5,)}) for n in range(20)],
-        ("SC",),
-    )
+    rows = [("tie", "m", f"u{n}", {"SC": n / 20}, {"SC": (0.5,)}) for n in range(20)]
+    alone = run_of("judge", rows, ("SC",))
     assert compared_with_annotators(alone, "SC", ("SC",), OPTIONS) is None
 
 
@@ -85,13 +79,9 @@ def test_the_interval_of_agreement_among_annotators_allows_for_resamples_that_li
     for number in range(25):
         liked = rng.normal()
         for model in "abc":
-            ratings = tuple(
-                float(r)
-                for r in np.digitize(liked + 0.6 * rng.normal(size=3), [0.3, 1.5]) / 2
-            )
-            rows.append(
-                Observation(model, f"u{number:02}", {"SC": ratings}, {}, Status.OK)
-            )
+            told = np.digitize(liked + 0.6 * rng.normal(size=3), [0.3, 1.5]) / 2
+            ratings = {"SC": tuple(map(float, told))}
+            rows.append(Observation(model, f"u{number:02}", ratings, {}, Status.OK))
     found = human_agreement(rows, ("SC",), "b/tie", OPTIONS)["SC"][0]
     low, high = interval(found.resamples)
     assert np.median(found.resamples) > found.value

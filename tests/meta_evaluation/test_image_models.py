@@ -51,6 +51,15 @@ def constant(rows, *models):
     )
 
 
+def of_model(rows, model):
+    return tuple(o for o in rows if o.image_model == model)
+
+
+def only_sc(rows, change=lambda score: score):
+    """The same rows of a judge of SC alone."""
+    return tuple(replace(o, scores={"SC": change(o.scores["SC"])}) for o in rows)
+
+
 def run(rows, **described):
     """A run whose verdicts gave these observations."""
     judged = [("t", o.image_model, o.uid, o.scores, o.ratings) for o in rows]
@@ -62,10 +71,9 @@ def tables(*runs):
     return made, {table.name: table for table in made.tables}
 
 
-def summarise(rows, part="t"):
-    return statistics.summary_of(
-        ByImageModel(), rows, Rating(ASPECTS), "b", part, OPTIONS
-    )
+def summarise(rows, part="t", rating=None):
+    rating = rating or Rating(ASPECTS)
+    return statistics.summary_of(ByImageModel(), rows, rating, "b", part, OPTIONS)
 
 
 def test_a_task_averages_the_correlations_of_its_image_models():
@@ -73,8 +81,8 @@ def test_a_task_averages_the_correlations_of_its_image_models():
     summary = summarise(rows)
     by_model = []
     for model in ("A", "B"):
-        human_means = [np.mean(o.ratings["SC"]) for o in rows if o.image_model == model]
-        judged = [o.scores["SC"] for o in rows if o.image_model == model]
+        human_means = [np.mean(o.ratings["SC"]) for o in of_model(rows, model)]
+        judged = [o.scores["SC"] for o in of_model(rows, model)]
         by_model.append(stats.spearmanr(np.round(human_means, 9), judged).statistic)
     found, paper = (summary.estimates[f"SC_{which}"] for which in ("fisher", "paper"))
     assert found.value == pytest.approx(math.tanh(np.mean(np.arctanh(by_model))))
@@ -92,9 +100,8 @@ def test_row_order_does_not_change_a_digit():
 
 def test_a_sample_without_every_aspect_is_in_no_correlation():
     rows = observations()
-    broken = Observation(
-        "A", "extra", rows[0].ratings, {"SC": 0.0}, Status.PARSE_FAILURE
-    )
+    status = Status.PARSE_FAILURE
+    broken = Observation("A", "extra", rows[0].ratings, {"SC": 0.0}, status)
     with_broken = summarise((*rows, broken))
     assert with_broken.estimates["SC_count"].value == 80
     found = with_broken.estimates["SC_paper"].value
@@ -106,28 +113,26 @@ def test_policies_fill_what_failed_and_say_nothing_of_what_is_missing():
     ratings = observations(1)[0].ratings
     failed = Observation("A", "f", ratings, {"SC": 0.9}, Status.REFUSAL)
     missing = Observation("A", "m", ratings, {}, Status.MISSING)
-    found = apply_failure_policy([failed, missing], ASPECTS, StatisticsOptions("drop"))
-    assert found == [failed, missing]
-    worst = apply_failure_policy([failed, missing], ASPECTS, StatisticsOptions("worst"))
+
+    def filled(rows, *options, seed=0):
+        return apply_failure_policy(
+            rows, ASPECTS, StatisticsOptions(*options, seed=seed)
+        )
+
+    assert filled([failed, missing], "drop") == [failed, missing]
+    worst = filled([failed, missing], "worst")
     assert worst[0].scores == {"SC": 0.9, "PQ": 0.0, "O": 0.0}
     assert worst[1] == missing
-    drawn = [
-        apply_failure_policy([failed], ASPECTS, StatisticsOptions("random", seed=s))[
-            0
-        ].scores["PQ"]
-        for s in range(300)
-    ]
+    drawn = [filled([failed], "random", seed=s)[0].scores["PQ"] for s in range(300)]
     assert set(np.round(np.array(drawn) * 10)) == set(range(11))
-    assert apply_failure_policy(
-        [failed], ASPECTS, StatisticsOptions("random", seed=5)
-    ) == apply_failure_policy([failed], ASPECTS, StatisticsOptions("random", seed=5))
+    assert filled([failed], "random", seed=5) == filled([failed], "random", seed=5)
 
 
 def test_an_image_model_of_which_all_scores_are_the_same_counts_as_0_but_in_the_papers_average():
     rows = constant(observations(), "B")
     (found, paper), (alone, paper_alone) = (
         [summarise(some).estimates[f"SC_{which}"] for which in ("fisher", "paper")]
-        for some in (rows, tuple(o for o in rows if o.image_model == "A"))
+        for some in (rows, of_model(rows, "A"))
     )
     assert found.value == pytest.approx(np.tanh(np.arctanh(alone.value) / 2))
     assert found.low < found.value < found.high < alone.high
@@ -138,28 +143,22 @@ def test_an_image_model_of_which_all_scores_are_the_same_counts_as_0_but_in_the_
 
 def test_an_image_model_with_few_samples_or_constant_people_has_no_value_and_is_listed():
     rows = observations()
-    flat = tuple(
-        replace(o, ratings={"SC": (0.5,) * len(o.ratings["SC"])})
-        if o.image_model == "A"
-        else o
-        for o in rows
-    )
-    found = summarise(flat).estimates["SC_fisher"]
-    alone = summarise(tuple(o for o in rows if o.image_model == "B")).estimates[
-        "SC_fisher"
-    ]
+    people = {"SC": (0.5,) * 3}
+    flat = [replace(o, ratings=people) if o.image_model == "A" else o for o in rows]
+
+    def of(some, which="fisher"):
+        return summarise(tuple(some)).estimates[f"SC_{which}"]
+
+    found, alone = of(flat), of(of_model(rows, "B"))
     assert found.value == pytest.approx(alone.value)
     assert found.reasons == ("A: the human mean is constant",)
     assert str(found.coverage) == "1 of 2 image models"
     few = tuple(o for o in rows if o.image_model == "B" or int(o.uid[1:]) < 9)
-    found = summarise(few).estimates["SC_fisher"]
+    found = of(few)
     assert found.value == pytest.approx(alone.value)
     assert found.reasons == ("A: needs 10 samples, got 9",)
-    papers = [
-        summarise(some).estimates["SC_paper"].value
-        for some in (few, [o for o in rows if o.image_model == "B"])
-    ]
-    assert abs(papers[0] - papers[1]) > 1e-6
+    paper, paper_alone = of(few, "paper"), of(of_model(rows, "B"), "paper")
+    assert abs(paper.value - paper_alone.value) > 1e-6
 
 
 def test_groups_average_over_tasks_with_an_interval_of_their_own():
@@ -194,9 +193,7 @@ def test_samples_of_a_group_are_drawn_together():
 
 def test_a_judge_of_what_people_did_not_rate_agrees_with_nobody():
     rows = tuple(replace(o, scores={**o.scores, "style": 0.5}) for o in observations())
-    found = statistics.summary_of(
-        ByImageModel(), rows, Rating(("SC", "style")), "b", "t", OPTIONS
-    )
+    found = summarise(rows, rating=Rating(("SC", "style")))
     assert found.estimates["SC_count"].value == 80
     assert found.estimates["style_count"].value == 0
     got = found.estimates["style_fisher"].reasons[0]
@@ -204,16 +201,9 @@ def test_a_judge_of_what_people_did_not_rate_agrees_with_nobody():
 
 
 def test_human_agreement_of_identical_raters_is_nearly_one():
-    rows = tuple(
-        Observation(
-            o.image_model,
-            o.uid,
-            {a: (v[0],) * 3 for a, v in o.ratings.items()},
-            o.scores,
-            o.status,
-        )
-        for o in observations()
-    )
+    rows = observations()
+    alike = [{a: (v[0],) * 3 for a, v in o.ratings.items()} for o in rows]
+    rows = tuple(replace(o, ratings=r) for o, r in zip(rows, alike, strict=True))
     found = human_agreement(rows, ("SC",), "b/t", OPTIONS)["SC"][0].value
     assert found == pytest.approx(0.9999)
 
@@ -230,41 +220,31 @@ def test_an_undefined_cell_says_why_beside_it():
     assert found == "undefined (at least two pairs are needed, got 1)"
     found = made.reasons[Key("T6", "t", "A", "mine", "spearman", "SC")]
     assert found == "the judge is constant"
-    assert not any(
-        cell == "undefined"
-        for table in made.tables
-        for row in table.rows
-        for cell in row
-    )
+    cells = [cell for table in made.tables for row in table.rows for cell in row]
+    assert "undefined" not in cells
 
 
 def test_what_averages_leave_out_is_listed_with_the_reason():
     _, named = tables(run(constant(observations(models=("A", "B", "C")), "B")))
-    assert named["left_out"].rows == (
-        ("t", "mine", "SC, PQ, O", "B", "the judge is constant, which counts as 0"),
-    )
+    why = "the judge is constant, which counts as 0"
+    assert named["left_out"].rows == (("t", "mine", "SC, PQ, O", "B", why),)
     assert "undefined" not in str(named["table_1"].rows)
     _, complete = tables(run(observations()))
     assert "left_out" not in complete
 
 
 def test_one_score_is_compared_with_all_that_people_rated():
-    rows = tuple(replace(o, scores={"SC": o.scores["SC"]}) for o in observations())
+    rows = only_sc(observations())
     rating = Rating(("SC",), against_all=True)
     names = [metrics.names(ByImageModel(), each) for each in (rating, Rating(ASPECTS))]
     assert names[0] == names[1]
-    found = statistics.summary_of(
-        ByImageModel(), rows, rating, "b", "t", OPTIONS
-    ).estimates
+    found = summarise(rows, rating=rating).estimates
+    made, named = tables(run(rows, against_all=True, table="T8"))
+    own = of_model(rows, "A")
     for aspect in ASPECTS:
-        human = [
-            np.round(np.mean(o.ratings[aspect]), 9)
-            for o in rows
-            if o.image_model == "A"
-        ]
-        judged = [o.scores["SC"] for o in rows if o.image_model == "A"]
+        human = [np.round(np.mean(o.ratings[aspect]), 9) for o in own]
+        judged = [o.scores["SC"] for o in own]
         expected = stats.spearmanr(human, judged).statistic
-        made, named = tables(run(rows, against_all=True, table="T8"))
         got = made.cells[Key("T8", "t", "A", "mine", "spearman", aspect)]
         assert got == pytest.approx(expected)
         assert found[f"{aspect}_count"].value == 80
@@ -274,9 +254,7 @@ def test_one_score_is_compared_with_all_that_people_rated():
 
 def test_tables_printed_apart_are_one(tmp_path):
     printed = tmp_path / "printed.csv"
-    rows = tuple(
-        replace(o, scores={"SC": o.scores["SC"] - 0.5}) for o in observations()
-    )
+    rows = only_sc(observations(), lambda score: score - 0.5)
     made, named = tables(run(rows, against_all=True, table="T10/11"))
     assert named["table_10_11"].title == "Tables 10 and 11. Spearman by image model"
     value = made.cells[Key("T10/11", "t", "A", "mine", "spearman", "SC")]
@@ -290,32 +268,19 @@ def test_tables_printed_apart_are_one(tmp_path):
 
 
 def test_image_models_are_ranked_by_a_metric_of_one_score_too():
-    worse = [
-        replace(o, scores={"SC": o.scores["SC"] / 4})
-        for o in observations(models=("B",))
-    ]
-    rows = (
-        *(
-            replace(o, scores={"SC": o.scores["SC"]})
-            for o in observations(models=("A",))
-        ),
-        *worse,
-    )
-    made, named = tables(run(rows, against_all=True, table="T8"))
-    assert [row[1:] for row in named["table_5"].rows] == [
-        ("A", "mine", "1.5", "1.0"),
-        ("B", "mine", "1.5", "2.0"),
-    ]
+    better = only_sc(observations(models=("A",)))
+    worse = only_sc(observations(models=("B",)), lambda score: score / 4)
+    made, named = tables(run((*better, *worse), against_all=True, table="T8"))
+    ranks = [row[1:] for row in named["table_5"].rows]
+    assert ranks == [("A", "mine", "1.5", "1.0"), ("B", "mine", "1.5", "2.0")]
     assert Key("T5", "t", "", "mine", "footrule", "O") in made.cells
 
 
 @pytest.mark.parametrize("policy", ["random", "worst"])
 def test_a_failure_of_such_a_judge_is_one_number(policy):
-    rows = [
-        replace(o, scores={}, status=Status.TOOL_ERROR) for o in observations(3, ("A",))
-    ]
-    filled, aspects = filled_observations(
-        rows, ("SC",), ASPECTS, StatisticsOptions(policy)
-    )
+    failed = {"scores": {}, "status": Status.TOOL_ERROR}
+    rows = [replace(o, **failed) for o in observations(3, ("A",))]
+    options = StatisticsOptions(policy)
+    filled, aspects = filled_observations(rows, ("SC",), ASPECTS, options)
     assert aspects == ASPECTS
     assert all(len({o.scores[aspect] for aspect in ASPECTS}) == 1 for o in filled)

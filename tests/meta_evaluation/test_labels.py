@@ -1,5 +1,7 @@
 """Benchmarks' own statistics, from observations to a task's numbers, a group's and a skill's."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -21,39 +23,23 @@ def observation(uid, score, rating, tags=(), exact=True, group="", place=()):
     scores = {} if score is None else {"SC": score}
     status = Status.OK if scores else Status.API_ERROR
     rated = {"SC": tuple(np.atleast_1d(rating).astype(float))}
-    return Observation(
-        "m",
-        uid,
-        rated,
-        scores,
-        status,
-        tags=tags,
-        exact=exact,
-        group=group,
-        place=place,
-    )
+    more = {"tags": tags, "exact": exact, "group": group, "place": place}
+    return Observation("m", uid, rated, scores, status, **more)
 
 
 def example(name, table, tags=()):
     """A Winoground example from its four scores [[i0t0, i0t1], [i1t0, i1t1]]."""
-    return [
-        observation(
-            f"{name}#i{i}t{t}",
-            table[i][t],
-            float(i == t),
-            tags,
-            group=name,
-            place=(i, t),
-        )
-        for i in (0, 1)
-        for t in (0, 1)
-    ]
+    found = []
+    for i, t in itertools.product((0, 1), (0, 1)):
+        more = {"group": name, "place": (i, t)}
+        uid = f"{name}#i{i}t{t}"
+        found.append(observation(uid, table[i][t], float(i == t), tags, **more))
+    return found
 
 
 def summarise(observations, named, part="t"):
-    return statistics.summary_of(
-        WithLabels(named), tuple(observations), Rating(("SC",)), "b", part, OPTIONS
-    )
+    rows, rating = tuple(observations), Rating(("SC",))
+    return statistics.summary_of(WithLabels(named), rows, rating, "b", part, OPTIONS)
 
 
 def values(observations, named):
@@ -65,11 +51,9 @@ def test_winoground_by_hand():
     both = example("a", [[0.9, 0.1], [0.2, 0.8]], ("Object",))
     text_only = example("b", [[0.5, 0.4], [0.6, 0.7]], ("Relation",))
     equal = example("c", [[0.5, 0.5], [0.5, 0.5]], ("Relation",))
-    names = ("text_score", "image_score", "group_score")
-    found = values([*both, *text_only, *equal], names)
-    assert found == pytest.approx(
-        {"text_score": 2 / 3, "image_score": 1 / 3, "group_score": 1 / 3}
-    )
+    expected = {"text_score": 2 / 3, "image_score": 1 / 3, "group_score": 1 / 3}
+    found = values([*both, *text_only, *equal], tuple(expected))
+    assert found == pytest.approx(expected)
     rows = LabelRows.from_observations([*both, *text_only, *equal], "SC", "SC", OPTIONS)
     assert STATISTICS["group_score"].compute(rows.having_tag("Object")).value == 1
     assert STATISTICS["text_score"].compute(rows.having_tag("Relation")).value == 0.5
@@ -82,23 +66,18 @@ def test_an_example_with_a_failed_pair_is_left_out():
 
 
 def test_auroc_and_preference_by_hand():
-    labelled = [
-        observation(str(i), s, y)
-        for i, (s, y) in enumerate([(0.1, 0), (0.4, 0), (0.35, 1), (0.8, 1)])
-    ]
+    given = [(0.1, 0), (0.4, 0), (0.35, 1), (0.8, 1)]
+    labelled = [observation(str(i), s, y) for i, (s, y) in enumerate(given)]
     assert values(labelled, ("auroc",)) == {"auroc": 0.75}
     pairs = []
-    for name, (first, second, preferred) in {
-        "a": (0.9, 0.1, 1),
-        "b": (0.2, 0.5, 0),
-        "c": (0.3, 0.3, 1),
-    }.items():
-        pairs.append(
-            observation(f"{name}#0", first, float(preferred), group=name, place=(0,))
-        )
-        pairs.append(
-            observation(f"{name}#1", second, 1.0 - preferred, group=name, place=(1,))
-        )
+    for name, first, second, preferred in (
+        ("a", 0.9, 0.1, 1.0),
+        ("b", 0.2, 0.5, 0.0),
+        ("c", 0.3, 0.3, 1.0),
+    ):
+        for n, score, share in ((0, first, preferred), (1, second, 1 - preferred)):
+            more = {"group": name, "place": (n,)}
+            pairs.append(observation(f"{name}#{n}", score, share, **more))
     found = values(pairs, ("preference_accuracy",))
     assert found == {"preference_accuracy": pytest.approx(2.5 / 3)}
 
@@ -115,15 +94,14 @@ def test_correlations_with_mean_human_scores_and_an_interval():
     raters = rng.integers(1, 6, size=(60, 3))
     judged = raters.mean(axis=1) / 5 + 0.2 * rng.normal(size=60)
     rows = tuple(observation(f"p{i}", float(judged[i]), raters[i]) for i in range(60))
-    found = summarise(rows, ("pearson", "kendall", "pairwise_accuracy")).estimates
-    got = found["pearson_value"].value
-    assert got == (pytest.approx(stats.pearsonr(judged, raters.mean(axis=1)).statistic))
-    assert found["kendall_value"].value == pytest.approx(
-        stats.kendalltau(judged, np.round(raters.mean(axis=1), 9)).statistic
-    )
-    for estimate in (
-        found[f"{name}_value"] for name in ("pearson", "kendall", "pairwise_accuracy")
-    ):
+    names = ("pearson", "kendall", "pairwise_accuracy")
+    found = {name: summarise(rows, names).estimates[f"{name}_value"] for name in names}
+    people = raters.mean(axis=1)
+    expected = stats.pearsonr(judged, people).statistic
+    assert found["pearson"].value == pytest.approx(expected)
+    expected = stats.kendalltau(judged, np.round(people, 9)).statistic
+    assert found["kendall"].value == pytest.approx(expected)
+    for estimate in found.values():
         assert estimate.low < estimate.value < estimate.high
 
 
@@ -139,9 +117,8 @@ def test_exact_scores_are_counted_and_failed_ones_are_not_scored():
 
 
 def test_a_statistic_that_nobody_knows_is_refused():
-    with pytest.raises(
-        ValueError, match="unknown statistic 'auc'; known statistics: pearson, "
-    ):
+    said = "unknown statistic 'auc'; known statistics: pearson, "
+    with pytest.raises(ValueError, match=said):
         WithLabels(("auc",))
 
 
@@ -155,18 +132,15 @@ def run(label, scores):
 
 
 def test_tables_have_a_row_a_judge_and_one_a_skill_and_their_numbers_as_cells():
-    made = WithLabels(("pearson",)).findings(
-        "b", ("all",), [run("x", [0.1, 0.2, 0.3, 0.4]), run("y", [0.5] * 4)], OPTIONS
-    )
+    runs = [run("x", [0.1, 0.2, 0.3, 0.4]), run("y", [0.5] * 4)]
+    made = WithLabels(("pearson",)).findings("b", ("all",), runs, OPTIONS)
     whole, skills = made.tables
     assert whole.header == ("task", "judge", "scored", "exact", "pearson")
     assert whole.rows == (
         ("all", "x", "4", "4", "1.0000"),
         ("all", "y", "4", "4", "undefined (the first variable is constant)"),
     )
-    assert [row[:5] for row in skills.rows] == [
-        ("all", "x", "odd", "2", "2"),
-        ("all", "y", "odd", "2", "2"),
-    ]
+    shown = [row[:5] for row in skills.rows]
+    assert shown == [("all", judge, "odd", "2", "2") for judge in "xy"]
     found = made.cells[Key("statistics", "all", "", "x", "pearson", "SC")]
     assert found == pytest.approx(1)

@@ -3,7 +3,6 @@ measure in one file.
 """
 
 import ast
-import csv
 import json
 import re
 from pathlib import Path
@@ -12,6 +11,7 @@ from string import Formatter
 import pytest
 
 from tests.builders import a_verdict_file, some_scores
+from tests.stored_results import csv_rows
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.contest_ranking import STRENGTH
@@ -91,12 +91,9 @@ def test_a_package_brings_a_measure_in_one_file(tmp_path, capsys):
     assert "Passes by O (overall), by viescore" in page
     findings = json.loads(Path("tables/findings.json").read_text())
     assert findings["answers"][0]["outcome"] == "better"
-    with open("tables/numbers.csv", newline="") as file:
-        values = {
-            row["system"]: float(row["value"])
-            for row in csv.DictReader(file)
-            if row["statistic"] == "share of passed prompts" and not row["breakdown"]
-        }
+    rows = [row for row in csv_rows(Path("tables/numbers.csv")) if not row["breakdown"]]
+    shares = [row for row in rows if row["statistic"] == "share of passed prompts"]
+    values = {row["system"]: float(row["value"]) for row in shares}
     assert values == {"aurora": 0.5, "borealis": 0.9375}
     assert main(["report", "v.jsonl", "--out", "report"]) == 0
     assert "Passes by score of borealis" in Path("report/report.md").read_text()

@@ -1,7 +1,5 @@
 """Metrics by name, whichever the host."""
 
-from __future__ import annotations
-
 import math
 from itertools import permutations, product
 
@@ -34,19 +32,13 @@ REPORTS = {
     "image_models": ByImageModel(),
     "labels": WithLabels(tuple(STATISTICS)),
     "annotators": WithAnnotators(DIMENSIONS, "O", 3),
-    **{
-        name: benchmark.report
-        for name, benchmark in benchmark_registry.benchmarks().items()
-    },
+    **{name: one.report for name, one in benchmark_registry.benchmarks().items()},
 }
+GRADES = ("explanation_quality_overall", "explanation_quality_questions")
 RATINGS = [
     Rating(("SC", "PQ", "O"), repeats=3),
     Rating(("SC",), intervals=True),
-    Rating(
-        ("O",),
-        DIMENSIONS,
-        ("explanation_quality_overall", "explanation_quality_questions"),
-    ),
+    Rating(("O",), DIMENSIONS, GRADES),
     *(
         Rating(spec.aspects, spec.dimensions, intervals=spec.intervals)
         for spec in judge_registry.judges().values()
@@ -58,9 +50,8 @@ RATINGS = [
 def test_no_metric_name_is_part_of_another(report):
     for rating in RATINGS:
         names = metrics.names(REPORTS[report], rating)
-        assert not [
-            (one, other) for one, other in permutations(names, 2) if one in other
-        ]
+        pairs = permutations(names, 2)
+        assert not [(one, other) for one, other in pairs if one in other]
 
 
 def test_every_task_has_the_shares_of_statuses_and_remarks():
@@ -72,35 +63,27 @@ def test_every_task_has_the_shares_of_statuses_and_remarks():
         assert ("exact_share" in names) is intervals
 
 
-def observations(aspects: tuple[str, ...]) -> tuple[Observation, ...]:
+def observations(aspects):
     rng = np.random.default_rng(0)
-    return tuple(
-        Observation(
-            "model",
-            f"{i}",
-            {aspect: (float(i % 2),) * 3 for aspect in (*aspects, "O", "SC")},
-            {aspect: float(rng.random()) for aspect in aspects},
-            Status.OK,
-        )
-        for i in range(12)
-    )
+    found = []
+    for i in range(12):
+        ratings = {aspect: (float(i % 2),) * 3 for aspect in (*aspects, "O", "SC")}
+        scores = {aspect: float(rng.random()) for aspect in aspects}
+        found.append(Observation("model", f"{i}", ratings, scores, Status.OK))
+    return tuple(found)
 
 
 @pytest.mark.parametrize("report", REPORTS)
 def test_every_name_has_a_value_of_a_summary_and_of_the_whole(report):
     for rating in RATINGS:
         rows = observations((*rating.aspects, "SC"))
-        found = summary_of(
-            REPORTS[report], rows, rating, "b", "t", StatisticsOptions(draws=10)
-        )
+        options = StatisticsOptions(draws=10)
+        found = summary_of(REPORTS[report], rows, rating, "b", "t", options)
         for summary in (found, combine((found, found))):
             for name in metrics.names(REPORTS[report], rating):
                 value = metrics.value(summary, name)
-                assert (
-                    isinstance(value, str)
-                    if name == "remarks"
-                    else value is None or isinstance(value, float)
-                )
+                kinds = str if name == "remarks" else (float, type(None))
+                assert isinstance(value, kinds)
 
 
 def test_an_undefined_number_is_none_and_its_reason_a_remark():
@@ -108,33 +91,19 @@ def test_an_undefined_number_is_none_and_its_reason_a_remark():
         Observation("m", str(i), {"SC": (float(i),)}, {"SC": 0.5}, Status.OK)
         for i in range(12)
     )
-    found = summary_of(
-        ByImageModel(),
-        rows,
-        Rating(("SC",)),
-        "b",
-        "t",
-        StatisticsOptions("worst", draws=10, seed=2),
-    )
+    rating = Rating(("SC",))
+    options = StatisticsOptions("worst", draws=10, seed=2)
+    found = summary_of(ByImageModel(), rows, rating, "b", "t", options)
     assert metrics.value(found, "SC_paper") is None
     assert metrics.value(found, "SC_fisher") == 0
-    remarks = metrics.value(found, "remarks")
-    assert (
-        remarks
-        == "failures: worst; 10 draws; seed 2; counted as 0: SC m: the judge is constant"
-    )
-    few = summary_of(
-        ByImageModel(),
-        rows[:4],
-        Rating(("SC",)),
-        "b",
-        "t",
-        StatisticsOptions(draws=10, seed=2),
-    )
+    run = "failures: worst; 10 draws; seed 2"
+    why = "counted as 0: SC m: the judge is constant"
+    assert metrics.value(found, "remarks") == f"{run}; {why}"
+    options = StatisticsOptions(draws=10, seed=2)
+    few = summary_of(ByImageModel(), rows[:4], rating, "b", "t", options)
     assert metrics.value(few, "SC_fisher") is None
-    assert metrics.value(few, "remarks").endswith(
-        "undefined: SC m: needs 10 samples, got 4"
-    )
+    why = "undefined: SC m: needs 10 samples, got 4"
+    assert metrics.value(few, "remarks").endswith(why)
     with pytest.raises(KeyError):
         metrics.value(found, "PQ_fisher")
 
@@ -149,46 +118,31 @@ def test_more_is_better_less_is_or_neither(name, better):
 )
 def test_a_hosts_table_shows_one_number_of_each_task_by_o_or_else_sc(row):
     spec = judge_registry.judge(row.judge)
-    rating = Rating(
-        spec.aspects, spec.dimensions, (), spec.intervals, against_all=spec.against_all
-    )
+    described = {"intervals": spec.intervals, "against_all": spec.against_all}
+    rating = Rating(spec.aspects, spec.dimensions, (), **described)
     statistics = benchmark_registry.benchmark(row.benchmark).report.statistics(rating)
     primary = metrics.primary_statistic(statistics)
     assert primary.interval
-    aspects = [
-        aspect
-        for aspect in ("O", "SC")
-        if any(s.primary and s.aspect == aspect for s in statistics)
-    ]
+    known = {one.aspect for one in statistics if one.primary}
+    aspects = [aspect for aspect in ("O", "SC") if aspect in known]
     assert not aspects or primary.aspect == aspects[0]
 
 
+NUMBER = Estimate(0.51234, 0.25, 0.75, n=3)
+UNDEFINED = Estimate(math.nan, reasons=("no sample",))
+SOME = {Status.OK: 1, Status.MISSING: 2, Status.NOT_APPLICABLE: 4}
+
+
 @pytest.mark.parametrize(
-    ("statuses", "failed"),
+    ("estimate", "statuses", "cell"),
     [
-        ({Status.OK: 3}, 0),
-        ({Status.OK: 1, Status.MISSING: 2, Status.NOT_APPLICABLE: 4}, 2),
+        (NUMBER, {Status.OK: 3}, "0.512 [0.250, 0.750], n 3, failed 0"),
+        (NUMBER, SOME, "0.512 [0.250, 0.750], n 3, failed 2"),
+        (UNDEFINED, {Status.API_ERROR: 2}, "undefined (no sample), n 0, failed 2"),
     ],
 )
-def test_a_hosts_cell_has_an_interval_and_counts(statuses, failed):
+def test_a_hosts_cell_has_an_interval_and_counts_or_a_reason(estimate, statuses, cell):
     statistic = Statistic("SC", lambda rows: Estimate(0.5), primary=True, aspect="SC")
-    summary = Summary(
-        (statistic,),
-        {"SC_value": Estimate(0.51234, 0.25, 0.75, n=3)},
-        statuses,
-        StatisticsOptions(),
-    )
-    found = metrics.host_table_cell(summary)
-    assert found == f"0.512 [0.250, 0.750], n 3, failed {failed}"
-
-
-def test_a_hosts_cell_says_why_there_is_no_number():
-    statistic = Statistic("SC", lambda rows: Estimate(0.5), primary=True, aspect="SC")
-    undefined = Estimate(math.nan, reasons=("no sample",))
-    summary = Summary(
-        (statistic,),
-        {"SC_value": undefined},
-        {Status.API_ERROR: 2},
-        StatisticsOptions(),
-    )
-    assert metrics.host_table_cell(summary) == "undefined (no sample), n 0, failed 2"
+    estimates = {"SC_value": estimate}
+    summary = Summary((statistic,), estimates, statuses, StatisticsOptions())
+    assert metrics.host_table_cell(summary) == cell

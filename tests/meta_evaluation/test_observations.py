@@ -1,7 +1,5 @@
 """From records to observations, and what a failed verdict is to a statistic."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 
@@ -32,10 +30,10 @@ REPORTS = [
 JUDGED = Provenance("mine", (), ASPECTS)
 
 
-def record(verdict: Verdict, **more: object) -> Record:
+def record(verdict, **more):
     identity = SampleId("b", "tie", "model", "u1")
     given = Record(identity, verdict, JUDGED, {"SC": (0.0, 0.5)}, ("color",))
-    return replace(given, **more)  # type: ignore[arg-type]
+    return replace(given, **more)
 
 
 def test_group_and_place_are_the_records_and_nothing_is_read_from_a_uid():
@@ -77,14 +75,14 @@ def test_worst_is_the_lowest_of_the_scale_which_for_a_cosine_is_below_any_that_w
     assert found == dict.fromkeys(ASPECTS, 0.0)
 
 
-def rated(number: int, status: Status, scores: dict[str, float]) -> Observation:
+def rated(number, status, scores):
     ratings = {aspect: (float(number % 2),) * 3 for aspect in (*ASPECTS, "look")}
     return Observation("model", f"u{number:02}", ratings, scores, status)
 
 
 @pytest.mark.parametrize("policy", ["drop", "random", "worst", "as_recorded"])
 @pytest.mark.parametrize("report", REPORTS, ids=lambda report: type(report).__name__)
-def test_what_is_not_applicable_enters_no_statistic_under_any_policy(report, policy):  # type: ignore[no-untyped-def]
+def test_what_is_not_applicable_enters_no_statistic_under_any_policy(report, policy):
     options = StatisticsOptions(policy, draws=20)
     rng = np.random.default_rng(0)
     rows = tuple(
@@ -92,20 +90,14 @@ def test_what_is_not_applicable_enters_no_statistic_under_any_policy(report, pol
         for n in range(20)
     )
     # even one that came with scores, or that was judged again with another outcome
+    verdicts = [Verdict({"SC": 1.0}, s) for s in (Status.OK, Status.NOT_APPLICABLE)]
     other = (
         rated(20, Status.NOT_APPLICABLE, {}),
         rated(21, Status.NOT_APPLICABLE, dict.fromkeys(ASPECTS, 1.0)),
-        observe(
-            [
-                record(Verdict({"SC": 1.0}, s))
-                for s in (Status.OK, Status.NOT_APPLICABLE)
-            ]
-        ),
+        observe([record(verdict) for verdict in verdicts]),
     )
-    assert all(
-        (o.scores, o.repeats) == ({}, ())
-        for o in apply_failure_policy(other, ASPECTS, options)
-    )
+    filled = apply_failure_policy(other, ASPECTS, options)
+    assert all((o.scores, o.repeats) == ({}, ()) for o in filled)
     without, with_them = (
         summary_of(report, some, RATING, "b", "t", options)
         for some in (rows, (*rows, *other))
@@ -115,11 +107,8 @@ def test_what_is_not_applicable_enters_no_statistic_under_any_policy(report, pol
         # are not
         assert with_them.estimates[metric].value == estimate.value
         assert with_them.estimates[metric].n == estimate.n
-    assert (
-        (with_them.scored, with_them.exact)
-        == (without.scored, without.exact)
-        == (20, 20)
-    )
+    for summary in (with_them, without):
+        assert (summary.scored, summary.exact) == (20, 20)
     assert with_them.statuses == {Status.OK: 20, Status.NOT_APPLICABLE: 3}
     assert value(with_them, "status_not_applicable_share") == pytest.approx(3 / 23)
     found = value(combine((with_them, without)), "status_not_applicable_share")
@@ -127,24 +116,16 @@ def test_what_is_not_applicable_enters_no_statistic_under_any_policy(report, pol
 
 
 @pytest.mark.parametrize("policy", ["random", "worst"])
-def test_what_is_filled_is_what_failed_and_nothing_else(policy):  # type: ignore[no-untyped-def]
+def test_what_is_filled_is_what_failed_and_nothing_else(policy):
     given = [
         rated(n, status, {"SC": 0.5} if status.usable else {})
         for n, status in enumerate(Status)
     ]
     filled = apply_failure_policy(given, ("SC",), StatisticsOptions(policy))
-    changed = {
-        before.status
-        for before, after in zip(given, filled, strict=True)
-        if before != after
-    }
-    failed = {
-        Status.PARSE_FAILURE,
-        Status.REFUSAL,
-        Status.API_ERROR,
-        Status.TOOL_ERROR,
-        Status.GUESSED,
-    }
+    pairs = zip(given, filled, strict=True)
+    changed = {before.status for before, after in pairs if before != after}
+    failed = {Status.PARSE_FAILURE, Status.REFUSAL, Status.GUESSED}
+    failed |= {Status.API_ERROR, Status.TOOL_ERROR}
     assert changed == failed | ({Status.NO_IMAGE} if policy == "worst" else set())
 
 
@@ -158,7 +139,7 @@ def test_a_random_draw_is_a_samples_own():
 
 
 @pytest.mark.parametrize("policy", ["drop", "random", "worst"])
-def test_a_number_kept_apart_enters_no_statistic_but_as_recorded(policy):  # type: ignore[no-untyped-def]
+def test_a_number_kept_apart_enters_no_statistic_but_as_recorded(policy):
     recorded = {"SC": 0.9, "PQ": 0.5, "O": 0.67}
     guessed = Verdict({"PQ": 0.5}, Status.GUESSED, recorded=recorded)
     plain = Verdict({"PQ": 0.5}, Status.GUESSED)
@@ -175,15 +156,10 @@ def test_as_recorded_takes_the_number_of_a_log_whatever_a_reader_made_of_the_rep
     read = Verdict({"SC": 0.8}, Status.REPAIRED, recorded={"SC": 0.2})
     live = Verdict({"SC": 0.4}, Status.OK)
     failed = Verdict({}, Status.API_ERROR)
-    filled = apply_failure_policy(
-        [observe([record(v)]) for v in (read, live, failed)],
-        ("SC",),
-        StatisticsOptions("as_recorded"),
-    )
+    options = StatisticsOptions("as_recorded")
+    observed = [observe([record(verdict)]) for verdict in (read, live, failed)]
+    filled = apply_failure_policy(observed, ("SC",), options)
     assert [o.scores for o in filled] == [{"SC": 0.2}, {"SC": 0.4}, {}]
-    [both] = apply_failure_policy(
-        [observe([record(read), record(live)])],
-        ("SC",),
-        StatisticsOptions("as_recorded"),
-    )
+    together = [observe([record(read), record(live)])]
+    [both] = apply_failure_policy(together, ("SC",), options)
     assert both.scores == {"SC": pytest.approx(0.3)}

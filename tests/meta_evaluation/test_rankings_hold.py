@@ -2,23 +2,19 @@
 not told apart.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from tests.leaderboards import headlines_of
 from tests.runs import run_of
-from vieval_plugin.meta_evaluation.comparison import Comparison
 from vieval_plugin.meta_evaluation.generators import OfGenerators
-from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=99)
 PROMPTS = 80
 
 
-def generators(means: dict[str, float], rng: np.random.Generator) -> Run:
+def generators(means, rng):
     """Generators whose scores follow the prompt, each with luck of its own."""
     prompt, rows = rng.normal(0, 0.15, PROMPTS), []
     for name, mean in means.items():
@@ -30,13 +26,13 @@ def generators(means: dict[str, float], rng: np.random.Generator) -> Run:
     return run_of("m", rows, benchmark="own")
 
 
-def told(found: Comparison) -> tuple[bool, bool]:
+def told(found):
     """Whether the best is told from both others, and whether these two are not told apart."""
     ordered = found.beats("best", "one") and found.beats("best", "other")
     return ordered, not found.pair_of("one", "other").significant
 
 
-def shares(runs: int) -> tuple[int, int]:
+def shares(runs):
     found = []
     for number in range(runs):
         run = generators(

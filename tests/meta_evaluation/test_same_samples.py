@@ -1,15 +1,11 @@
 """Judges of SC side by side, on the samples that all of them scored."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
 from tests.runs import run_of
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
-from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=20)
@@ -17,7 +13,7 @@ RNG = np.random.default_rng(0)
 HUMAN = RNG.choice([0.0, 0.5, 1.0], size=(3, 40))
 
 
-def run(label: str, aspects: tuple[str, ...], scores: list[float | None]) -> Run:
+def run(label, aspects, scores):
     rows = []
     for number, score in enumerate(scores):
         rated = {
@@ -25,19 +21,12 @@ def run(label: str, aspects: tuple[str, ...], scores: list[float | None]) -> Run
             "PQ": (1.0, 0.5, 0.0),
             "O": (0.0, 0.5, 1.0),
         }
-        rows.append(
-            (
-                "tie",
-                "editor",
-                f"u{number}",
-                {} if score is None else dict.fromkeys(aspects, score),
-                rated,
-            )
-        )
+        scores = {} if score is None else dict.fromkeys(aspects, score)
+        rows.append(("tie", "editor", f"u{number}", scores, rated))
     return run_of(label, rows, aspects, benchmark="imagenhub", judge=label)
 
 
-def table(*runs: Run) -> list[Table]:
+def table(*runs):
     made = ByImageModel().findings("imagenhub", ("tig", "tie"), runs, OPTIONS)
     return [one for one in made.tables if one.name == "sc_same_samples"]
 
@@ -45,9 +34,8 @@ def table(*runs: Run) -> list[Table]:
 def test_only_samples_that_all_judges_scored_count():
     first = [None if n < 5 else float(v) for n, v in enumerate(RNG.random(40))]
     second = [None if n > 35 else float(v) for n, v in enumerate(RNG.random(40))]
-    [made] = table(
-        run("cigeval", ("SC",), first), run("viescore", ("SC", "PQ", "O"), second)
-    )
+    judges = run("cigeval", ("SC",), first), run("viescore", ("SC", "PQ", "O"), second)
+    [made] = table(*judges)
     assert made.header == ("judge", "n", "tie", "all")
     rows = {row[0]: row[1:] for row in made.rows}
     common = slice(5, 36)
@@ -56,16 +44,14 @@ def test_only_samples_that_all_judges_scored_count():
         expected = spearmanr(scores[common], HUMAN[:, common].mean(axis=0)).statistic
         # one image model: the published averaging is the tanh of its correlation
         found = float(rows[label][1])
-        assert found == (pytest.approx(np.tanh(round(expected, 4)), abs=6e-5))
+        assert found == pytest.approx(np.tanh(round(expected, 4)), abs=6e-5)
+    people = HUMAN[:, common]
     of_raters = [
-        spearmanr(
-            HUMAN[i, common], np.delete(HUMAN, i, 0)[:, common].mean(axis=0).round(9)
-        ).statistic
+        spearmanr(people[i], np.delete(people, i, 0).mean(axis=0).round(9)).statistic
         for i in range(3)
     ]
-    assert float(rows["human"][1]) == pytest.approx(
-        np.tanh(round(np.tanh(np.mean(of_raters)), 4)), abs=6e-5
-    )
+    expected = np.tanh(round(np.tanh(np.mean(of_raters)), 4))
+    assert float(rows["human"][1]) == pytest.approx(expected, abs=6e-5)
 
 
 def test_judges_of_three_aspects_alone_need_no_such_table():

@@ -27,21 +27,14 @@ GOOD, BAD = run("good", range(6)), run("bad", range(36), failed=(59,))
 
 
 def summary(judge, report=REPORT):
-    return summary_of(
-        report,
-        [observe(records) for records in judge.records["all"]],
-        Rating(("SC",)),
-        "toy",
-        "all",
-        OPTIONS,
-    )
+    rows = [observe(records) for records in judge.records["all"]]
+    return summary_of(report, rows, Rating(("SC",)), "toy", "all", OPTIONS)
 
 
 def test_it_has_names_and_a_value_with_an_interval_over_clusters():
     names = metrics.names(REPORT, Rating(("SC",)))
-    assert names[:4] == tuple(
-        split("right_side_value right_side_ci_low right_side_ci_high scored_count")
-    )
+    first = split("right_side_value right_side_ci_low right_side_ci_high scored_count")
+    assert names[:4] == tuple(first)
     found = metrics.primary_statistic(REPORT.statistics(Rating(("SC",)))).metric
     assert found == "right_side_value"
     low, value, high = (
@@ -61,7 +54,7 @@ def test_it_has_names_and_a_value_with_an_interval_over_clusters():
 def test_parts_are_averaged_and_what_is_undefined_says_why():
     both = combine((summary(GOOD), summary(BAD)))
     found = both.estimates["right_side_value"].value
-    assert found == (pytest.approx((54 / 60 + 23 / 59) / 2))
+    assert found == pytest.approx((54 / 60 + 23 / 59) / 2)
     nothing = summary(run("none", (), failed=range(60)))
     assert metrics.value(nothing, "right_side_value") is None
     found = metrics.value(nothing, "remarks")
@@ -77,10 +70,8 @@ def test_it_has_a_row_in_csv_a_cell_and_one_by_tag():
     assert good.startswith('all,good,60,60,"0.9000 [')
     found = tables.cells[Key("statistics", "all", "", "good", "right_side", "SC")]
     assert found == pytest.approx(0.9)
-    assert [row[:4] for row in skills.rows] == [
-        ("all", "bad", "even", "30"),
-        ("all", "good", "even", "30"),
-    ]
+    shown = [row[:4] for row in skills.rows]
+    assert shown == [("all", judge, "even", "30") for judge in ("bad", "good")]
 
 
 def test_it_is_a_headline_beside_its_constant_with_ranks_from_a_paired_test():
@@ -88,10 +79,8 @@ def test_it_is_a_headline_beside_its_constant_with_ranks_from_a_paired_test():
     assert (board.title, board.ends) == ("right side", (0.0, 1.0))
     assert [reference.estimate.value for reference in board.references] == [0.5]
     assert board.number_of("good").estimate.n == 60
-    assert [(number.ranks, number.system) for number in board.numbers] == [
-        ((1, 1), "good"),
-        ((2, 2), "bad"),
-    ]
+    ranks = [(number.ranks, number.system) for number in board.numbers]
+    assert ranks == [((1, 1), "good"), ((2, 2), "bad")]
     [pair] = board.comparison.pairs
     assert pair.n == 59
     assert pair.better_first().result.difference.value == pytest.approx(30 / 59)
@@ -101,12 +90,8 @@ def test_it_is_a_headline_beside_its_constant_with_ranks_from_a_paired_test():
 def test_by_several_aspects_it_carries_their_names_and_without_a_test_it_says_so():
     untested = Statistic("right_side", SIDE.compute)
     report = WithLabels((untested, "pearson"), ("SC", "PQ"))
-    assert [statistic.name for statistic in report.statistics(Rating(("PQ",)))] == [
-        "PQ_right_side",
-        "PQ_pearson",
-        "scored",
-    ]
-    [compared] = compared_of(
-        WithLabels((untested,)), "toy", ("all",), [BAD, GOOD], OPTIONS
-    )
+    names = [statistic.name for statistic in report.statistics(Rating(("PQ",)))]
+    assert names == ["PQ_right_side", "PQ_pearson", "scored"]
+    family = WithLabels((untested,))
+    [compared] = compared_of(family, "toy", ("all",), [BAD, GOOD], OPTIONS)
     assert "no paired test" in compared.untestable_reason

@@ -30,22 +30,19 @@ def runs_of(shared_data, benchmark_name, names, part):
     return [run_of(judges[name], shared_data, samples) for name in names]
 
 
-def answers(shared_data, name, part):
+def answers(run, part):
     """A judge's answers to the pairs of a part."""
-    contests = benchmark(NAME).load(shared_data, part)
-    [judge] = [judge for judge in published_judges(NAME) if judge.name == name]
-    [(_, observations)] = observed([run_of(judge, shared_data, contests)], part)
+    [(_, observations)] = observed([run], part)
     pairs = pairs_of(observations, "four_way")
     return answers_of(pairs, "votes", "four_way", [0])
 
 
 @pytest.mark.parametrize("part", ["edit", "generation"])
 def test_gpt_4o_is_right_more_often_where_llava_agrees(shared_data, part):
-    first, second = (answers(shared_data, name, part) for name in ("gpt4o", "llava"))
-    votes = [
-        np.where(codes == NONE, np.nan, codes)
-        for codes in (first.codes["decisive"], second.codes["decisive"])
-    ]
+    runs = runs_of(shared_data, NAME, ("gpt4o", "llava"), part)
+    first, second = (answers(run, part) for run in runs)
+    codes = (first.codes["decisive"], second.codes["decisive"])
+    votes = [np.where(one == NONE, np.nan, one) for one in codes]
     answered = ~np.isnan(votes[0]) & ~np.isnan(votes[1])
     votes = [codes[answered] for codes in votes]
     right = first.points("decisive")[answered]
@@ -59,9 +56,7 @@ def test_gpt_4o_is_right_more_often_where_llava_agrees(shared_data, part):
     pooled = sum(share.value * share.n for share in halves[1:3]) / known.sum()
     assert pooled == pytest.approx(right[known].mean())
     assert halves.right_where_alike.low > halves.first_elsewhere.high
-    of_runs = agreement_of_two(
-        runs_of(shared_data, NAME, ("gpt4o", "llava"), part), StatisticsOptions()
-    )
+    of_runs = agreement_of_two(runs, StatisticsOptions())
     found = [(share.value, share.n) for share in of_runs[:4]]
     assert found == [(share.value, share.n) for share in halves[:4]]
 
@@ -72,14 +67,11 @@ def test_scores_agree_where_they_order_two_outputs_for_one_prompt_alike(shared_d
     halves = agreement_of_two(runs, StatisticsOptions())
     tables = []
     for run in runs:
-        judged = [
-            o
-            for o in map(observe, run.records["tie"])
-            if o.status is not Status.MISSING
-        ]
+        observations = map(observe, run.records["tie"])
         rows = [
             (o.uid, o.image_model, o.scores.get("O"), np.mean(o.ratings["O"]))
-            for o in judged
+            for o in observations
+            if o.status is not Status.MISSING
         ]
         table = pandas.DataFrame(rows, columns=["uid", "model", "score", "rating"])
         pairs = table.merge(table, on="uid")
@@ -89,12 +81,8 @@ def test_scores_agree_where_they_order_two_outputs_for_one_prompt_alike(shared_d
     subset = ["score_x", "score_y", "score_x_other", "score_y_other"]
     pairs = pairs.dropna(subset=subset)
     first, second, people = (
-        np.sign(pairs[left] - pairs[right]).to_numpy()
-        for left, right in (
-            ("score_x", "score_y"),
-            ("score_x_other", "score_y_other"),
-            ("rating_x", "rating_y"),
-        )
+        np.sign(pairs[name.format("x")] - pairs[name.format("y")]).to_numpy()
+        for name in ("score_{}", "score_{}_other", "rating_{}")
     )
     alike, rated, right = first == second, people != 0, first == people
     assert halves.alike.value == pytest.approx(alike.mean())
@@ -103,7 +91,7 @@ def test_scores_agree_where_they_order_two_outputs_for_one_prompt_alike(shared_d
     assert halves.right_where_alike.value == pytest.approx(right[alike & rated].mean())
     assert halves.first_elsewhere.value == pytest.approx(right[~alike & rated].mean())
     found = halves.second_elsewhere.value
-    assert found == (pytest.approx((second == people)[~alike & rated].mean()))
+    assert found == pytest.approx((second == people)[~alike & rated].mean())
     [sentence] = agreement_notes(runs, StatisticsOptions())
     assert re.fullmatch(
         r"(.+) and (.+) agree on 2,582 of 4,638 pairs of images\. Where they agree and the "
@@ -118,15 +106,13 @@ def test_scores_agree_where_they_order_two_outputs_for_one_prompt_alike(shared_d
         agreement_of_two([runs[0], replace(runs[1], aspects=(a,))], StatisticsOptions())
         for a in ("PQ", "X")
     )
-    assert of_pq == agreement_of_two(
-        [replace(run, aspects=("PQ",)) for run in runs], StatisticsOptions()
-    )
+    both = [replace(run, aspects=("PQ",)) for run in runs]
+    assert of_pq == agreement_of_two(both, StatisticsOptions())
     assert of_other is None
 
 
 def test_no_answer_is_like_no_other():
-    halves = two_judges(
-        [np.nan, np.nan, FIRST], [np.nan, SECOND, FIRST], [FIRST] * 3, ["a", "b", "c"]
-    )
+    votes = ([np.nan, np.nan, FIRST], [np.nan, SECOND, FIRST])
+    halves = two_judges(*votes, [FIRST] * 3, ["a", "b", "c"])
     assert halves.alike.value == pytest.approx(1 / 3)
     assert (halves.right_where_alike.value, halves.first_elsewhere.value) == (1.0, 0.0)

@@ -1,7 +1,6 @@
 """People's ratings of candidates beside votes on them: by hand, on made-up contests."""
 
 import math
-from shlex import split
 
 import pytest
 
@@ -21,18 +20,15 @@ REPORT = ByVotes("two_way", rated=True)
 def record(uid, vote, ratings, choice, status=Status.OK):
     """What is read again of a contest; `ratings` has O of each rater for either candidate."""
     candidates = tuple(
-        Sample(
-            SampleId("rated", "tie", model, uid),
-            {},
-            ratings={"O": given} if given else {},
-        )
+        Sample(SampleId("rated", "tie", model, uid), {}, ratings={"O": given})
+        if given
+        else Sample(SampleId("rated", "tie", model, uid), {})
         for model, given in zip("xy", ratings, strict=True)
     )
     contest = Contest(SampleId("b", "tie", "", uid), candidates, Votes("two_way", vote))
     verdict = Verdict({}, status, choice=choice)
-    by = Provenance(
-        "mine", (), ("O",) if choice.scores or not choice.votes else (), "mine"
-    )
+    aspects = ("O",) if choice.scores or not choice.votes else ()
+    by = Provenance("mine", (), aspects, "mine")
     return (read_record(response_json(contest.id, verdict, by), target_json(contest)),)
 
 
@@ -41,9 +37,8 @@ def scores(first, second):
 
 
 def tables(records, aspects=("O",), report=REPORT):
-    made = report.findings(
-        "b", ("tie",), [Run("mine", "b", "mine", aspects, {"tie": records})], OPTIONS
-    )
+    run = Run("mine", "b", "mine", aspects, {"tie": records})
+    made = report.findings("b", ("tie",), [run], OPTIONS)
     return {one.name: one.rows for one in made.tables}
 
 
@@ -75,26 +70,18 @@ def test_ratings_and_judge_are_counted_on_all_pairs_and_on_the_same():
 
 
 def test_a_judge_that_votes_stands_beside_the_rating_of_the_whole_image():
+    ratings = ((1.0,), (0.0,))
+    same = Choice({"forward": "first", "reverse": "first"})
+    turned = Choice({"forward": "first", "reverse": "second"})
     voting = [
-        record(
-            "1",
-            "first",
-            ((1.0,), (0.0,)),
-            Choice({"forward": "first", "reverse": "first"}),
-        ),
-        record(
-            "2",
-            "second",
-            ((1.0,), (0.0,)),
-            Choice({"forward": "first", "reverse": "second"}),
-        ),
+        record("1", "first", ratings, same),
+        record("2", "second", ratings, turned),
     ]
+    people = ("2", "50.00", "2", "50.00")
     assert found(tables(voting, ())["ratings"]) == {
-        ("people's ratings", "O", "all pairs"): ("2", "50.00", "2", "50.00"),
+        ("people's ratings", "O", "all pairs"): people,
         ("mine", "votes", "its own pairs"): ("2", "50.00", "1", "100.00"),
-        ("people's ratings", "O", "pairs of mine (votes)"): tuple(
-            split("2 50.00 2 50.00")
-        ),
+        ("people's ratings", "O", "pairs of mine (votes)"): people,
     }
 
 
@@ -113,10 +100,8 @@ def test_strengths_are_those_of_the_model_by_hand():
         for n in range(4)
     ]
     rows = {row[1]: row[2:] for row in tables(made)["strengths"]}
-    assert [rows[model][1].split()[:2] for model in "xy"] == [
-        ["1:", "0.55"],
-        ["2:", "-0.55"],
-    ]
+    strengths = [rows[model][1].split()[:2] for model in "xy"]
+    assert strengths == [["1:", "0.55"], ["2:", "-0.55"]]
     # people's ratings always prefer the first: no finite strength has the greatest likelihood
     assert rows["x"][3].startswith("undefined (the image models split into two sets")
     # the judge ties them all
@@ -124,18 +109,16 @@ def test_strengths_are_those_of_the_model_by_hand():
 
 
 def test_nothing_is_said_of_ratings_where_the_benchmark_does_not_ask_for_it():
-    assert not {"ratings", "strengths"} & set(
-        tables(CONTESTS, report=ByVotes("two_way"))
-    )
+    named = tables(CONTESTS, report=ByVotes("two_way"))
+    assert not {"ratings", "strengths"} & named.keys()
 
 
 def test_ratings_of_a_file_take_the_place_of_those_of_candidates():
     [(first,)] = CONTESTS[:1]
     scores_given = {SampleId("rated", "tie", "y", "1"): {"O": {"ann": 1.0}}}
     given = HumanRatings(scores_given, {}, dict.fromkeys(scores_given, "line 2"))
-    [run], unknown = rated(
-        [Run("mine", "b", "mine", ("O",), {"tie": [(first,)]})], given
-    )
+    run = Run("mine", "b", "mine", ("O",), {"tie": [(first,)]})
+    [run], unknown = rated([run], given)
     assert (run.records["tie"][0][0].rated, unknown) == (({}, {"O": (1.0,)}), [])
 
 

@@ -8,7 +8,18 @@ from shlex import split
 import pytest
 
 from tests.leaderboards import compared_of
-from tests.voted import OPTIONS, contest, run, scored, summarise, table, values, voting
+from tests.voted import (
+    CODES,
+    OPTIONS,
+    contest,
+    findings,
+    run,
+    scored,
+    summarise,
+    table,
+    values,
+    voting,
+)
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.judges.contests import RANKING
 from vieval_plugin.judges.protocol import Status
@@ -28,43 +39,26 @@ from vieval_plugin.stats.options import StatisticsOptions
 def not_above(made, judge, part="t"):
     """The ways of counting in which a judge is not shown to be above the best constant."""
     prefix = "above_constant_"
-    of_judge = [
-        n
-        for n in made.numbers
-        if (n.system, n.part) == (judge, part) and n.statistic.startswith(prefix)
-    ]
+    of_judge = [n for n in made.numbers if (n.system, n.part) == (judge, part)]
     return [
         n.statistic.removeprefix(prefix)
         for n in of_judge
+        if n.statistic.startswith(prefix)
         if n.estimate.defined and not n.estimate.low > 0
     ]
 
 
 def test_a_judge_not_above_the_best_constant_is_marked_and_a_good_one_is_not():
     rows = voting()
-    always = [
-        replace(
-            o,
-            contest=replace(
-                o.contest, judge_votes={"forward": "first", "reverse": "second"}
-            ),
-        )
-        for o in rows
-    ]
-    made = ByVotes().findings(
-        "b", ("t",), [run("good", rows), run("first shown", always)], OPTIONS
-    )
+    said = {"forward": "first", "reverse": "second"}
+    always = [replace(o, contest=replace(o.contest, judge_votes=said)) for o in rows]
+    made = findings(run("good", rows), run("first shown", always))
     # it contradicts itself in the two orders, which is a tie each time
     assert not_above(made, "first shown") == ["four_way", "three_way", "decisive"]
     assert not_above(made, "good") == []
     orders = {row["judge"]: row for row in table(made, "orders")}
     assert orders["first shown"]["inconsistent"] == "100.00"
-    assert list(orders)[:4] == [
-        "always first",
-        "always second",
-        "always both_good",
-        "always both_bad",
-    ]
+    assert list(orders)[:4] == [f"always {word}" for word in CODES]
 
 
 def test_above_by_chance_is_not_above():
@@ -75,7 +69,7 @@ def test_above_by_chance_is_not_above():
         contest(f"{n:02}", p, "two_way", forward=s)
         for n, (p, s) in enumerate(zip(people, said, strict=True))
     ]
-    made = ByVotes("two_way").findings("b", ("t",), [run("mine", rows)], OPTIONS)
+    made = findings(run("mine", rows), scheme="two_way")
     found = made.cells[Key("b", "t", "", "mine", "above_constant_decisive", "")]
     assert found == pytest.approx(7.5)
     assert not_above(made, "mine") == ["decisive"]
@@ -86,27 +80,19 @@ def test_constants_are_of_all_contests_that_people_voted_on():
         contest("a", "first", forward="first"),
         contest("b", "second", status=Status.MISSING),
     ]
-    made = ByVotes().findings("b", ("t",), [run("mine", rows)], OPTIONS)
+    rows = table(findings(run("mine", rows)), "accuracy")
     shown = {
-        row["judge"]: (row["answered"], row["four-way"].split()[0])
-        for row in table(made, "accuracy")
+        row["judge"]: (row["answered"], row["four-way"].split()[0]) for row in rows
     }
     assert shown["always first"] == ("2 of 2", "50.00")
     assert shown["mine"] == ("1 of 1", "100.00")
 
 
 def test_rankings_of_one_group_are_drawn_together():
-    rows = [
-        contest(
-            str(n),
-            "1>2>3",
-            RANKING,
-            models=tuple("xyz"),
-            forward="1>2>3" if n % 3 else "3>2>1",
-            group=f"g{n % 3}",
-        )
-        for n in range(30)
-    ]
+    rows = []
+    for n in range(30):
+        said = {"forward": "1>2>3" if n % 3 else "3>2>1", "group": f"g{n % 3}"}
+        rows.append(contest(str(n), "1>2>3", RANKING, models=tuple("xyz"), **said))
     alone = [replace(o, group=o.uid) for o in rows]
     together, apart = (
         summarise(some, RANKING).estimates["votes_all_pairs_accuracy_decisive_value"]
@@ -114,31 +100,22 @@ def test_rankings_of_one_group_are_drawn_together():
     )
     assert together.value == apart.value == pytest.approx(2 / 3)
     assert together.high - together.low > apart.high - apart.low
-    by_size = [
-        table(
-            ByVotes(RANKING).findings("b", ("t",), [run("mine", some)], OPTIONS),
-            "sizes",
-        )[-1]["decisive"]
-        for some in (rows, alone)
-    ]
-    expected = [
-        f"{100 * e.value:.2f} [{100 * e.low:.2f}, {100 * e.high:.2f}]"
-        for e in (together, apart)
-    ]
-    assert by_size == expected
+    for some, number in ((rows, together), (alone, apart)):
+        row = table(findings(run("mine", some), scheme=RANKING), "sizes")[-1]
+        value, low, high = (100 * v for v in (number.value, number.low, number.high))
+        assert row["decisive"] == f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def test_categories_and_pairs_of_image_models():
+    tags = ("people", "text")
     rows = [
-        contest(
-            "a", "first", tags=("people", "text"), forward="first", models=("x", "y")
-        ),
-        contest("b", "first", tags=("people",), forward="second", models=("y", "x")),
+        contest("a", "first", tags=tags, forward="first", models=("x", "y")),
+        contest("b", "first", tags=tags[:1], forward="second", models=("y", "x")),
         contest("c", "both_bad", forward="both_bad", models=("x", "y")),
-        contest("d", "second", tags=("text",), forward="second", models=("x", "z")),
+        contest("d", "second", tags=tags[1:], forward="second", models=("x", "z")),
         contest("e", "second", forward="first", models=("z", "z")),
     ]
-    made = ByVotes().findings("b", ("t",), [run("mine", rows)], OPTIONS)
+    made = findings(run("mine", rows))
     by_tag = {(row["category"], row["judge"]): row for row in table(made, "categories")}
     assert by_tag["people", "mine"]["four-way"].startswith("50.00")
     assert by_tag["text", "mine"]["four-way"].startswith("100.00")
@@ -168,67 +145,53 @@ def test_statuses_are_told():
     statuses = statuses_table([run("mine", rows)])
     row = dict(zip(statuses.header, statuses.rows[0], strict=True))
     found = (row["of"], row["ok"], row["refusal"], row["api_error"])
-    assert found == (tuple(split("samples 1 1 0")))
+    assert found == tuple(split("samples 1 1 0"))
 
 
 def test_who_left_many_unanswered_is_told_where_judges_are_compared():
     whole = [contest(str(n), "first", forward="first") for n in range(40)]
-    half = [
-        contest(str(n), "first", forward="first" if n % 2 else "") for n in range(40)
-    ]
-    runs = [run("whole", whole), run("half", half)]
-    for compared in compared_of(ByVotes(), "b", ("t",), runs, OPTIONS):
-        assert compared.notes == (
-            "missing answers count as wrong; answered: whole 40 of 40, half 20 of 40",
-        )
-    for compared in compared_of(
-        ByVotes(), "b", ("t",), [run("whole", whole), run("other", whole)], OPTIONS
+    said = ["first" if n % 2 else "" for n in range(40)]
+    half = [contest(str(n), "first", forward=word) for n, word in enumerate(said)]
+    note = "missing answers count as wrong; answered: whole 40 of 40, half 20 of 40"
+    for runs, notes in (
+        ([run("whole", whole), run("half", half)], (note,)),
+        ([run("whole", whole), run("other", whole)], ()),
     ):
-        assert compared.notes == ()
+        for compared in compared_of(ByVotes(), "b", ("t",), runs, OPTIONS):
+            assert compared.notes == notes
 
 
 def test_judges_that_score_and_judges_that_vote_stand_in_one_table():
     rows = scored(60, aspects=("SC", "O"))
-    votes = [
-        replace(
-            o, contest=replace(o.contest, scores=(), judge_votes={"forward": "first"})
-        )
-        for o in rows
-    ]
-    made = ByVotes().findings(
-        "b",
-        ("t",),
-        [run("scores", rows, aspects=("SC", "O")), run("votes", votes)],
-        OPTIONS,
-    )
+    said = {"scores": (), "judge_votes": {"forward": "first"}}
+    votes = [replace(o, contest=replace(o.contest, **said)) for o in rows]
+    judged = run("scores", rows, aspects=("SC", "O"))
+    made = findings(judged, run("votes", votes))
     shown = [(row["judge"], row["votes from"]) for row in table(made, "accuracy")]
     assert shown[4:] == [("scores", "SC"), ("scores", "O"), ("votes", "votes")]
     summary = summarise(rows, aspects=("SC", "O"))
-    for aspect, what in itertools.product(
-        ("SC", "O"), ("accuracy_four_way", "accuracy_decisive", "upper_bound_four_way")
-    ):
+    whats = ("accuracy_four_way", "accuracy_decisive", "upper_bound_four_way")
+    for aspect, what in itertools.product(("SC", "O"), whats):
         cell = made.cells[Key("b", "t", "", "scores", what, aspect)]
-        found = pytest.approx(100 * summary.estimates[f"{aspect}_{what}_value"].value)
-        assert cell == found
+        value = summary.estimates[f"{aspect}_{what}_value"].value
+        assert cell == pytest.approx(100 * value)
 
 
 def test_judges_are_compared_on_the_contests_of_both():
     good, bad = voting(skill=0.9), voting(skill=0.3)
-    compared = compared_of(
-        ByVotes(), "b", ("t",), [run("good", good), run("bad", bad[:150])], OPTIONS
-    )
-    assert [(one.aspect, one.statistic) for one in compared] == [
-        (VOTES, f"accuracy {counted}")
-        for counted in ("four-way", "three-way", "decisive")
-    ]
+    runs = [run("good", good), run("bad", bad[:150])]
+    compared = compared_of(ByVotes(), "b", ("t",), runs, OPTIONS)
+    ways = ("four-way", "three-way", "decisive")
+    found = [(one.aspect, one.statistic) for one in compared]
+    assert found == [(VOTES, f"accuracy {counted}") for counted in ways]
     found = compare_systems(compared[0], "b", OPTIONS)
     systems = {one.label: one for one in found.systems}
     assert found.pairs[0].n == 150
     assert (systems["good"].ranks, systems["bad"].ranks) == ((1, 1), (2, 2))
     got = systems["good"].value
-    assert got == (pytest.approx(values(good)["votes_accuracy_four_way"]))
+    assert got == pytest.approx(values(good)["votes_accuracy_four_way"])
     got = found.pairs[0].better_first().result.first
-    assert got == (pytest.approx(values(good[:150])["votes_accuracy_four_way"]))
+    assert got == pytest.approx(values(good[:150])["votes_accuracy_four_way"])
 
 
 # --- published judges
@@ -255,8 +218,9 @@ def genai_bench(shared_data):
             if f"{benchmark.name}/{part}" in recording.covered
         }
         runs.append(Run(name, benchmark.name, "pairwise", (), records))
+    options = StatisticsOptions(draws=300)
     return benchmark.report.findings(
-        benchmark.name, tuple(benchmark.parts), runs, StatisticsOptions(draws=300)
+        benchmark.name, tuple(benchmark.parts), runs, options
     )
 
 
@@ -267,9 +231,8 @@ def test_all_printed_cells_of_genai_bench_to_the_last_digit(genai_bench, shared_
     assert not found.failed
     # and a judge whose printed value is another is told apart
     key = found.exact[0].key
-    assert compare_with_printed(
-        expected, {**genai_bench.cells, key: genai_bench.cells[key] + 0.02}
-    ).failed
+    other = {**genai_bench.cells, key: genai_bench.cells[key] + 0.02}
+    assert compare_with_printed(expected, other).failed
 
 
 @pytest.mark.parametrize(
@@ -283,14 +246,11 @@ def test_all_printed_cells_of_genai_bench_to_the_last_digit(genai_bench, shared_
 def test_constants_stand_beside_judges(genai_bench, part, four_way, bare, above):
     rows = [row for row in table(genai_bench, "accuracy") if row["task"] == part]
     shown = {row["judge"]: row["four-way"].split()[0] for row in rows}
-    found = shown | {f"always {word}": value for word, value in four_way.items()}
-    assert shown == found
+    constants = {f"always {word}": value for word, value in four_way.items()}
+    assert shown == shown | constants
     paper = [row for row in table(genai_bench, "paper") if row["task"] == part]
     read = {row["judge"]: row["accuracy"].split()[0] for row in paper}
-    assert read == read | {
-        f"always {word}": value for word, value in four_way.items()
-    } | {"always tie": bare}
-    judges = [row["judge"] for row in paper if not row["judge"].startswith("always")]
-    assert [
-        judge for judge in judges if "paper" not in not_above(genai_bench, judge, part)
-    ] == above
+    assert read == read | constants | {"always tie": bare}
+    judges = [judge for judge in read if not judge.startswith("always")]
+    found = [one for one in judges if "paper" not in not_above(genai_bench, one, part)]
+    assert found == above

@@ -32,72 +32,69 @@ def test_scores_that_order_all_pairs_rightly_are_right_wherever_people_prefer():
     ("policy", "accuracy"), [("drop", 0.5), ("worst", 0.5), ("as_recorded", 1.0)]
 )
 def test_numbers_that_a_log_keeps_apart_count_under_as_recorded_alone(policy, accuracy):
-    rows = [
-        contest(str(n), "first", scores=({"O": 0.9}, {"O": 0.1})) for n in range(10)
-    ]
-    guessed = [
-        contest(f"g{n}", "first", status=Status.GUESSED, scores=({"O": 0.9}, {}))
-        for n in range(10)
-    ]
+    scores = ({"O": 0.9}, {"O": 0.1})
+    rows = [contest(str(n), "first", scores=scores) for n in range(10)]
     recorded = ({"O": 0.9}, {"O": 0.2})
-    rows += [
-        replace(row, contest=replace(row.contest, recorded=recorded)) for row in guessed
-    ]
+    for n in range(10):
+        failed = {"status": Status.GUESSED, "scores": ({"O": 0.9}, {})}
+        row = contest(f"g{n}", "first", **failed)
+        rows.append(replace(row, contest=replace(row.contest, recorded=recorded)))
     found = values(rows, aspects=("O",), options=replace(OPTIONS, policy=policy))
     assert found["O_accuracy_decisive"] == accuracy
+
+
+def scores_in(rows):
+    """Scores of the first candidates and of the second ones."""
+    return np.array([[dict(one)["O"] for one in o.contest.scores] for o in rows]).T
 
 
 def test_votes_from_scores_are_those_of_nested_thresholds_over_groups():
     rows = scored()
     found = values(rows, aspects=("O",))
-    listed = [[dict(one)["O"] for one in o.contest.scores] for o in rows]
-    first, second = np.array(listed).T
+    first, second = scores_in(rows)
     human = np.array([CODES[o.contest.votes.vote] for o in rows])
     groups = [o.group for o in rows]
     seed = [OPTIONS.seed, *b"b/t"]
+
+    def nested(seed, scheme):
+        judged = (first, second, human, groups)
+        return thresholds.nested(*judged, seed=seed, scheme=scheme)
+
     for scheme, tied in (("four_way", None), ("three_way", BOTH_GOOD)):
-        own = thresholds.nested(first, second, human, groups, seed=seed, scheme=scheme)
         for other in (seed, [7]):
-            codes = answers_of(
-                pairs_of(rows, "four_way"), "O", "four_way", other
-            ).codes[scheme]
-            expected = thresholds.nested(
-                first, second, human, groups, seed=other, scheme=scheme
-            )
-            np.testing.assert_array_equal(codes, expected)
-        merged = [
-            np.where(np.isin(one, (2, 3)), tied, one) if tied else one
-            for one in (own, human)
-        ]
-        got = found[f"O_accuracy_{scheme}"]
-        assert got == (pytest.approx(np.mean(merged[0] == merged[1])))
-        best = thresholds.best_thresholds(first, second, human, scheme)
-        bound = mean(
-            points(thresholds.vote_of_scores(first, second, *best), human, scheme)
+            answers = answers_of(pairs_of(rows, "four_way"), "O", "four_way", other)
+            expected = nested(other, scheme)
+            np.testing.assert_array_equal(answers.codes[scheme], expected)
+        own, people = (
+            np.where(np.isin(codes, (2, 3)), tied, codes) if tied else codes
+            for codes in (nested(seed, scheme), human)
         )
+        got = found[f"O_accuracy_{scheme}"]
+        assert got == pytest.approx(np.mean(own == people))
+        best = thresholds.best_thresholds(first, second, human, scheme)
+        votes = thresholds.vote_of_scores(first, second, *best)
+        bound = mean(points(votes, human, scheme))
         assert found[f"O_upper_bound_{scheme}"] == pytest.approx(bound)
         assert found[f"O_accuracy_{scheme}"] <= bound
 
 
 def test_the_upper_bound_is_that_of_brute_force():
     rows = scored(14, seed=3)
-    listed = [[dict(one)["O"] for one in o.contest.scores] for o in rows]
-    first, second = np.array(listed).T
+    first, second = scores_in(rows)
     people = [o.contest.votes.vote for o in rows]
 
+    def vote(a, b, tie, good):
+        if abs(a - b) > tie:
+            return "first" if a > b else "second"
+        return "both_good" if (a + b) / 2 >= good else "both_bad"
+
     def right(tie, good):
-        votes = [
-            ("both_good" if (a + b) / 2 >= good else "both_bad")
-            if abs(a - b) <= tie
-            else ("first" if a > b else "second")
-            for a, b in zip(first, second, strict=True)
-        ]
+        votes = [vote(a, b, tie, good) for a, b in zip(first, second, strict=True)]
         return np.mean([vote == said for vote, said in zip(votes, people, strict=True)])
 
-    tried = itertools.product(
-        [0.0, *np.abs(first - second)], [-math.inf, math.inf, *(first + second) / 2]
-    )
-    best = max(right(*both) for both in tried)
+    ties = [0.0, *np.abs(first - second)]
+    goods = [-math.inf, math.inf, *(first + second) / 2]
+    best = max(right(*both) for both in itertools.product(ties, goods))
     assert values(rows, aspects=("O",))["O_upper_bound_four_way"] == pytest.approx(best)
 
 
@@ -106,22 +103,17 @@ def test_thresholds_never_see_the_votes_they_are_used_on():
     pairs = pairs_of(rows, "four_way")
     seed = [0]
     fold = thresholds.fold_of(pairs.groups, seed=seed)
-    lied = [
-        replace(o, contest=replace(o.contest, votes=Votes("four_way", "both_bad")))
-        if held_out
-        else o
-        for o, held_out in zip(rows, fold == 0, strict=True)
-    ]
+    lied = list(rows)
+    for number in np.flatnonzero(fold == 0):
+        row = rows[number]
+        votes = Votes("four_way", "both_bad")
+        lied[number] = replace(row, contest=replace(row.contest, votes=votes))
     before, after = (
-        answers_of(pairs_of(some, "four_way"), "O", "four_way", seed)
+        answers_of(pairs_of(some, "four_way"), "O", "four_way", seed).codes["four_way"]
         for some in (rows, lied)
     )
-    np.testing.assert_array_equal(
-        before.codes["four_way"][fold == 0], after.codes["four_way"][fold == 0]
-    )
-    assert (
-        before.codes["four_way"][fold != 0] != after.codes["four_way"][fold != 0]
-    ).any()
+    np.testing.assert_array_equal(before[fold == 0], after[fold == 0])
+    assert (before[fold != 0] != after[fold != 0]).any()
 
 
 def test_contests_of_one_group_have_no_thresholds_and_say_so():
@@ -148,9 +140,8 @@ def test_preferences_are_averaged_over_the_orders():
         contest("a", "first", preferences={"forward": 0.9, "reverse": -0.5}),
         contest("b", "first", preferences={"forward": 0.4, "reverse": -0.5}),
         contest("c", "second", preferences={"forward": -0.4, "reverse": -0.5}),
-        contest(
-            "d", "first", preferences={"forward": 0.9}, status=Status.REFUSAL
-        ),  # one order unread: no vote
+        # one order unread: no vote
+        contest("d", "first", preferences={"forward": 0.9}, status=Status.REFUSAL),
     ]
     found = summarise(rows).estimates
     assert found["votes_accuracy_decisive_value"].value == 0.5
@@ -164,18 +155,11 @@ def test_preferences_are_averaged_over_the_orders():
 def test_preferences_near_zero_are_ties_by_thresholds():
     rng = np.random.default_rng(1)
     preferred = rng.uniform(-1, 1, 90)
-    votes = [
-        "both_bad" if abs(p) < 0.3 else "first" if p > 0 else "second"
-        for p in preferred
-    ]
-    rows = [
-        contest(
-            f"{n:02}",
-            vote,
-            preferences={"forward": float(p) + 0.2, "reverse": float(p) - 0.2},
-        )
-        for n, (vote, p) in enumerate(zip(votes, preferred, strict=True))
-    ]
+    rows = []
+    for n, p in enumerate(map(float, preferred)):
+        vote = "both_bad" if abs(p) < 0.3 else "first" if p > 0 else "second"
+        said = {"forward": p + 0.2, "reverse": p - 0.2}
+        rows.append(contest(f"{n:02}", vote, preferences=said))
     found = values(rows)
     assert found["votes_accuracy_decisive"] == 1
     bound = bounds(["three_way"])["upper_bound_three_way"]

@@ -38,9 +38,8 @@ def samples(path, **options):
     rows = []
     for _, cells in table.read(table.columns):
         images = sorted(name for name, cell in cells.items() if hasattr(cell, "data"))
-        rows.append(
-            (cells["key"], cells.get("text") or cells.get("prompt", ""), images)
-        )
+        text = cells.get("text") or cells.get("prompt", "")
+        rows.append((cells["key"], text, images))
     return rows
 
 
@@ -64,11 +63,9 @@ def test_late_members_of_a_compressed_tar_are_refused_with_the_remedy(tmp_path):
 
 
 def test_hidden_images_are_counted_and_never_complete(vieval, tmp_path):
-    members = (
-        [("v1.txt", "a")]
-        + [(f"v1.5_{number}.png", number) for number in range(5)]
-        + [("v2.png", 9), ("v2.txt", "b")]
-    )
+    members = [(f"v1.5_{number}.png", number) for number in range(5)]
+    members += [("v1.txt", "a"), ("v2.png", 9), ("v2.txt", "b")]
+    members.insert(0, members.pop(5))
     write_members(tmp_path / "data" / "a.tar", members)
     out = tmp_path / "out"
     printed = vieval("score", tmp_path / "data", *JUDGE, "--out", out, code=1)
@@ -84,76 +81,56 @@ def test_hidden_images_are_counted_and_never_complete(vieval, tmp_path):
 
 
 def test_a_column_after_the_first_samples_is_read(vieval, tmp_path):
-    members = [(f"{number:03}.jpg", number) for number in range(110)] + [
-        ("109.mask.png", 5),
-        ("109.txt", "x"),
-    ]
-    members = [
-        (f"{number:03}.json", '{"caption": "a thing"}') for number in range(110)
-    ] + members
+    keys = [f"{number:03}" for number in range(110)]
+    members = [(f"{key}.json", '{"caption": "a thing"}') for key in keys]
+    members += [(f"{key}.jpg", number) for number, key in enumerate(keys)]
+    members += [("109.mask.png", 5), ("109.txt", "x")]
     write_members(tmp_path / "data" / "a.tar", members)
     vieval("score", tmp_path / "data", *JUDGE, "--out", tmp_path / "out")
     assert "complete" in vieval("shards", tmp_path / "out", "--verify").out
 
 
 def test_the_last_dot_goes_through_run_filter_and_a_second_run(vieval, tmp_path):
-    write_members(
-        tmp_path / "data" / "a.tar",
-        [
-            (f"cfg3.5_{number}.{suffix}", number if suffix == "png" else "a text")
-            for number in range(6)
-            for suffix in ("png", "txt")
-        ],
-    )
+    members = []
+    for number in range(6):
+        members.append((f"cfg3.5_{number}.png", number))
+        members.append((f"cfg3.5_{number}.txt", "a text"))
+    write_members(tmp_path / "data" / "a.tar", members)
     printed = vieval("score", tmp_path / "data", *JUDGE, "--out", tmp_path / "out")
     assert "keys end at the last dot of each name" in printed.err
     found = [row["uid"] for row in verdicts(tmp_path / "out")]
     assert found == [f"cfg3.5_{number}" for number in range(6)]
     vieval("filter", tmp_path / "out", "--where", "PQ >= 0", "--out", tmp_path / "kept")
     vieval("score", tmp_path / "kept", *JUDGE, "--out", tmp_path / "again")
-    digests = [
+    before, after = (
         {row["digest"] for row in verdicts(tmp_path / name)}
         for name in ("out", "again")
-    ]
-    assert digests[0] == digests[1]
-    assert len(digests[0]) == 6
+    )
+    assert before == after
+    assert len(before) == 6
 
 
 def test_filter_copies_late_members(vieval, tmp_path):
     out = tmp_path / "out"
-    members = [
-        ("0.jpg", 0),
-        ("1.jpg", 1),
-        ("2.jpg", 2),
-        ("0.txt", "a"),
-        ("1.txt", "b"),
-        ("2.txt", "c"),
-    ]
+    members = [(f"{number}.jpg", number) for number in range(3)]
+    members += [(f"{number}.txt", text) for number, text in enumerate("abc")]
     write_members(tmp_path / "data" / "a.tar", members)
     vieval("score", tmp_path / "data", *JUDGE, "--out", out)
     vieval("filter", out, "--where", "row <> 1", "--out", tmp_path / "kept")
     with tarfile.open(tmp_path / "kept" / "a.tar") as tar:
         found = sorted(tar.getnames())
-        assert found == (split("0.jpg 0.txt 0.vieval.json 2.jpg 2.txt 2.vieval.json"))
+        assert found == split("0.jpg 0.txt 0.vieval.json 2.jpg 2.txt 2.vieval.json")
 
 
 def test_a_folder_of_img2dataset_is_read_as_its_tars(vieval, tmp_path):
     data = tmp_path / "data"
     for shard in ("00000", "00001"):
-        members = [
-            (
-                f"{shard}{number:04}.{suffix}",
-                number if suffix == "jpg" else f"text {number}",
-            )
-            for number in range(3)
-            for suffix in ("jpg", "txt")
-        ]
+        keys = [f"{shard}{number:04}" for number in range(3)]
+        members = []
+        for number, key in enumerate(keys):
+            members += [(f"{key}.jpg", number), (f"{key}.txt", f"text {number}")]
         write_members(data / f"{shard}.tar", members)
-        columns = {
-            "url": ["http://host/a.jpg"] * 3,
-            "key": [f"{shard}{number:04}" for number in range(3)],
-        }
-        urls = pyarrow.table(columns)
+        urls = pyarrow.table({"url": ["http://host/a.jpg"] * 3, "key": keys})
         parquet.write_table(urls, data / f"{shard}.parquet")
         (data / f"{shard}_stats.json").write_text("{}")
     vieval("score", data, *JUDGE, "--out", tmp_path / "out")
@@ -169,33 +146,23 @@ def members_of(seed):
     files.
     """
     chance = random.Random(seed)
-    stems = [
-        f"{number:0{chance.choice([1, 3])}}"
-        for number in sorted(chance.sample(range(40), 8))
-    ]
+    numbers = sorted(chance.sample(range(40), 8))
+    stems = [f"{number:0{chance.choice([1, 3])}}" for number in numbers]
     style = chance.choice(["{}", "v1.5_{}", "x/{}", "a.b.{}"])
     members = []
     for position, stem in enumerate(stems):
         key = style.format(stem)
-        pair = [
-            (f"{key}.png", 100 * seed + position),
-            (f"{key}.txt", f"text {100 * seed + position}"),
-        ]
+        number = 100 * seed + position
+        pair = [(f"{key}.png", number), (f"{key}.txt", f"text {number}")]
         members += pair if chance.random() < 0.9 else pair[:1]
     if chance.random() < 0.5:  # appended once more
-        number = 100 * seed + 50
-        members += [
-            (members[0][0], number),
-            (members[0][0].replace(".png", ".txt"), f"text {number}"),
-        ]
+        first, number = members[0][0], 100 * seed + 50
+        text = (first.replace(".png", ".txt"), f"text {number}")
+        members += [(first, number), text]
     else:
         chance.shuffle(members)
-    foreign = [
-        ("._" + stems[0] + ".png", "x"),
-        ("README", "x"),
-        ("notes.md", "x"),
-        (".DS_Store", "x"),
-    ]
+    names = ("._" + stems[0] + ".png", "README", "notes.md", ".DS_Store")
+    foreign = [(name, "x") for name in names]
     return members + chance.sample(foreign, chance.randrange(4))
 
 
@@ -203,16 +170,11 @@ def members_of(seed):
 def test_no_image_is_lost_or_paired_with_another_text(tmp_path, seed):
     path = write_members(tmp_path / "a.tar", members_of(seed))
     with tarfile.open(path) as tar:  # counted without the reader
-        names = [
-            name
-            for name in tar.getnames()
-            if name.endswith(".png") and not name.rpartition("/")[2].startswith("._")
-        ]
+        names = [name for name in tar.getnames() if name.endswith(".png")]
+    names = [name for name in names if not name.rpartition("/")[2].startswith("._")]
     index = tar_index(path)
     assert sum(index.images.values()) == len(names)
-    numbers = {
-        picture(number): number for number in range(100 * seed, 100 * seed + 100)
-    }
+    numbers = {picture(n): n for n in range(100 * seed, 100 * seed + 100)}
     table = webdataset_table(path, index.members)
     seen = []
     for _, cells in table.read(table.columns):

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import socket
-import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -21,7 +20,7 @@ from aiohttp import web
 
 from tests.imagenhub_site import serving
 from tests.proxy_server import proxying
-from tests.work import until
+from tests.work import run_process, until
 from vieval_plugin.readers import download
 from vieval_plugin.readers.download import Download, fetch_all
 from vieval_plugin.text.errors import VievalError
@@ -33,20 +32,19 @@ async def site(monkeypatch):
         yield site
 
 
-def anything(_):
-    """A check that passes all."""
+def job(url, path):
+    """A download that passes any check."""
+    return Download(url, path, lambda body: None)
 
 
 class TestFetchAll:
     @pytest.fixture
     def jobs(self, site, tmp_path):
         def make(count):
-            for number in range(count):
-                site.files[f"/{number}"] = b"%d" % number * 300
-            return [
-                Download(f"{site.base}/{number}", tmp_path / str(number), anything)
-                for number in range(count)
-            ]
+            names = [str(number) for number in range(count)]
+            for name in names:
+                site.files[f"/{name}"] = name.encode() * 300
+            return [job(f"{site.base}/{name}", tmp_path / name) for name in names]
 
         return make
 
@@ -57,18 +55,15 @@ class TestFetchAll:
             waits.append(seconds)
 
         soon = datetime.now(UTC) + timedelta(seconds=download.LONGEST_RETRY_AFTER)
-        site.faults = {
-            "/0": ["status 429 1"],
-            "/1": [f"status 503 {format_datetime(soon, usegmt=True)}"],
-        }
+        date = format_datetime(soon, usegmt=True)
+        site.faults = {"/0": ["status 429 1"], "/1": [f"status 503 {date}"]}
         monkeypatch.setattr(asyncio, "sleep", noting)
-        for job in jobs(2):
-            assert await fetch_all([job]) == []
+        for one in jobs(2):
+            assert await fetch_all([one]) == []
         in_seconds, as_a_date = waits
         assert in_seconds == 1
-        assert (
-            download.LONGEST_RETRY_AFTER / 2 < as_a_date <= download.LONGEST_RETRY_AFTER
-        )
+        longest = download.LONGEST_RETRY_AFTER
+        assert longest / 2 < as_a_date <= longest
 
     async def test_does_not_wait_for_hours(self, site, jobs):
         site.faults = {"/0": ["status 429 3600"]}
@@ -89,32 +84,27 @@ class TestFetchAll:
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
             host = f"127.0.0.1:{closed.getsockname()[1]}"
-        jobs = [
-            Download(f"http://{host}/{number}", tmp_path / str(number), anything)
-            for number in range(30)
-        ]
+        numbers = range(30)
+        jobs = [job(f"http://{host}/{n}", tmp_path / str(n)) for n in numbers]
         failed = await fetch_all(jobs, retries=1, timeout=1, concurrency=2)
-        assert [failure.path for failure in failed] == [job.path for job in jobs]
+        assert [failure.path for failure in failed] == [one.path for one in jobs]
         assert failed[0].reason.startswith("no connection: ")
         assert failed[-1].reason == f"skipped, because {host} does not respond"
 
     async def test_an_address_that_is_none(self, tmp_path):
-        (failed,) = await fetch_all(
-            [Download("museum/x.jpg", tmp_path / "x.jpg", anything)]
-        )
+        (failed,) = await fetch_all([job("museum/x.jpg", tmp_path / "x.jpg")])
         assert failed.reason.startswith("invalid URL")
 
     async def test_two_jobs_with_one_path(self, tmp_path):
+        both = [job(f"http://{host}/", tmp_path / "x") for host in "ab"]
         with pytest.raises(ValueError, match="its own path"):
-            await fetch_all(
-                [Download(f"http://{host}/", tmp_path / "x", anything) for host in "ab"]
-            )
+            await fetch_all(both)
 
     async def test_a_folder_that_cannot_be_written(self, jobs, tmp_path):
         (tmp_path / "blocked").write_text("a file where a folder should be")
-        (job,) = jobs(1)
+        (one,) = jobs(1)
         with pytest.raises(VievalError, match=r"cannot write .*choose another folder"):
-            await fetch_all([replace(job, path=tmp_path / "blocked" / "x")])
+            await fetch_all([replace(one, path=tmp_path / "blocked" / "x")])
 
     async def test_without_aiohttp(self, jobs, monkeypatch):
         monkeypatch.setitem(sys.modules, "aiohttp", None)
@@ -125,9 +115,8 @@ class TestFetchAll:
         some = jobs(20)
         site.faults = {f"/{number}": ["hang!"] for number in range(5, 20)}
         task = asyncio.create_task(fetch_all(some, concurrency=3))
-        await asyncio.to_thread(
-            until, lambda: sum(job.path.exists() for job in some) == 5
-        )
+        count = lambda: sum(one.path.exists() for one in some)
+        await asyncio.to_thread(until, lambda: count() == 5)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -137,11 +126,11 @@ class TestFetchAll:
         site.hits.clear()
         assert await fetch_all(some) == []
         assert site.hits == Counter({f"/{number}": 1 for number in range(5, 20)})
-        found = {job.path.read_bytes() for job in some}
+        found = {one.path.read_bytes() for one in some}
         assert found == {site.files[f"/{number}"] for number in range(20)}
 
     async def test_leftovers_of_a_killed_run_go(self, jobs, tmp_path):
-        (job,) = jobs(1)
+        (one,) = jobs(1)
         kill = (
             "import os, pathlib, signal, sys\n"
             "from vieval_plugin.media.files import write_whole\n"
@@ -149,12 +138,12 @@ class TestFetchAll:
             "write_whole(pathlib.Path(sys.argv[1]), b'whole')\n"
         )
         await asyncio.to_thread(
-            subprocess.run, [sys.executable, "-c", kill, str(job.path)], check=False
+            run_process, [sys.executable, "-c", kill, str(one.path)]
         )
         (tmp_path / "mine.part").write_bytes(b"not ours")
         (leftover,) = (path for path in tmp_path.iterdir() if path.name != "mine.part")
         assert leftover.suffix == ".part"
-        assert await fetch_all([job]) == []
+        assert await fetch_all([one]) == []
         assert sorted(os.listdir(tmp_path)) == ["0", "mine.part"]
 
 
@@ -194,28 +183,24 @@ class TestRedirects:
     async def test_one_to_another_host_is_not_followed(self, hosts, tmp_path, status):
         one, other, heard = hosts
         url = f"{one}/a?status={status}&to={other}/stolen%3Fsecret=x"
-        (failed,) = await fetch_all([Download(url, tmp_path / "a", anything)])
-        assert failed.reason == (
-            f"{status} redirect to another host ({urlsplit(other).netloc}), which is not followed"
-        )
+        (failed,) = await fetch_all([job(url, tmp_path / "a")])
+        said = f"{status} redirect to another host ({urlsplit(other).netloc}), which is"
+        assert failed.reason == f"{said} not followed"
         assert heard == []
         assert not failed.path.exists()
 
     async def test_one_within_the_hosts_that_were_named_is(self, hosts, tmp_path):
         one, other, heard = hosts
         jobs = [
-            Download(f"{one}/a?to=/b", tmp_path / "a", anything),
-            Download(f"{one}/c?to={other}/d", tmp_path / "c", anything),
+            job(f"{one}/a?to=/b", tmp_path / "a"),
+            job(f"{one}/c?to={other}/d", tmp_path / "c"),
         ]
         assert await fetch_all(jobs, hosts=[f"{other}/of/another/kind"]) == []
-        assert [job.path.read_bytes() for job in jobs] == [b"whole"] * 2
+        assert [each.path.read_bytes() for each in jobs] == [b"whole"] * 2
         assert heard == ["/d"]
 
     async def test_no_more_than_five_are(self, hosts, tmp_path):
-        jobs = [
-            Download(f"{hosts[0]}/?left={left}", tmp_path / str(left), anything)
-            for left in (5, 6)
-        ]
+        jobs = [job(f"{hosts[0]}/?left={n}", tmp_path / str(n)) for n in (5, 6)]
         (failed,) = await fetch_all(jobs)
         assert (failed.path.name, failed.reason) == ("6", "more than 5 redirects")
 
@@ -223,9 +208,7 @@ class TestRedirects:
         "to", ["ftp://127.0.0.1/x", "file:///etc/passwd", "http://[::1"]
     )
     async def test_one_to_nowhere_is_a_failure(self, hosts, tmp_path, to):
-        (failed,) = await fetch_all(
-            [Download(f"{hosts[0]}/a?to={to}", tmp_path / "a", anything)]
-        )
+        (failed,) = await fetch_all([job(f"{hosts[0]}/a?to={to}", tmp_path / "a")])
         assert failed.reason.startswith("302 redirect to")
 
     async def test_a_secure_address_is_not_left_for_an_open_one(self):
@@ -250,9 +233,9 @@ async def test_a_body_that_trickles_is_given_up(tmp_path, monkeypatch):
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    path = tmp_path / "x"
-    job = Download(f"http://127.0.0.1:{runner.addresses[0][1]}/x", path, anything)
-    (failed,) = await asyncio.wait_for(fetch_all([job], retries=1, timeout=0.5), 120)
+    address = f"http://127.0.0.1:{runner.addresses[0][1]}/x"
+    fetching = fetch_all([job(address, tmp_path / "x")], retries=1, timeout=0.5)
+    (failed,) = await asyncio.wait_for(fetching, 120)
     await runner.cleanup()
     assert failed.reason == "timed out: incomplete after 0.5 s"
 
@@ -269,10 +252,7 @@ class TestProxies:
         async with proxying(urlsplit(site.base).port) as (proxy, heads):
             monkeypatch.setenv("HTTP_PROXY", proxy)
             urls = ["http://images.example/0", f"{site.base}/0"]
-            jobs = [
-                Download(url, tmp_path / str(number), anything)
-                for number, url in enumerate(urls)
-            ]
+            jobs = [job(url, tmp_path / str(n)) for n, url in enumerate(urls)]
             assert await fetch_all(jobs, public=True) == []
         assert [head.split()[1] for head in heads] == ["http://images.example/0"]
 
@@ -280,10 +260,8 @@ class TestProxies:
         async with proxying(urlsplit(site.base).port) as (proxy, heads):
             monkeypatch.setenv("HTTP_PROXY", proxy)
             monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", leading_home)
-            [failed] = await fetch_all(
-                [Download("http://inside.example/0", tmp_path / "0", anything)],
-                public=True,
-            )
+            inside = job("http://inside.example/0", tmp_path / "0")
+            [failed] = await fetch_all([inside], public=True)
         assert "private address" in failed.reason
         assert not heads
 

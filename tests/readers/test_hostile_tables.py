@@ -3,6 +3,7 @@ line or are a row's status.
 """
 
 import os
+import struct
 import sys
 
 import pytest
@@ -94,9 +95,8 @@ def test_a_table_of_others_names_no_file_outside_its_folder(tmp_path, path, form
     (folder / "link.png").symlink_to("../secret.png")
     named = [path.format(root=tmp_path), "b.png"]
     if form == "metadata.csv":
-        (folder / "metadata.csv").write_text(
-            "file_name,text\n" + "".join(f"{name},x\n" for name in named)
-        )
+        rows = "".join(f"{name},x\n" for name in named)
+        (folder / "metadata.csv").write_text(f"file_name,text\n{rows}")
         table = folder
     else:
         images = pyarrow.array([{"bytes": None, "path": name} for name in named], IMAGE)
@@ -107,9 +107,8 @@ def test_a_table_of_others_names_no_file_outside_its_folder(tmp_path, path, form
         else:
             with ipc.new_stream(folder / "data.arrow", stored.schema) as out:
                 out.write_table(stored)
-            (folder / "state.json").write_text(
-                '{"_data_files": [{"filename": "data.arrow"}]}'
-            )
+            state = '{"_data_files": [{"filename": "data.arrow"}]}'
+            (folder / "state.json").write_text(state)
     outside, inside = read_named([str(table)])
     assert outside.verdict.status is Status.PARSE_FAILURE
     assert "must be inside the folder of the table" in outside.verdict.reason
@@ -143,9 +142,8 @@ def test_one_value_in_many_rows_is_counted_in_each(tmp_path, form):
     table = pyarrow.table(columns)
     path = tmp_path / "t.parquet"
     if form == "arrow":
-        with ipc.new_file(
-            path, table.schema, options=ipc.IpcWriteOptions(compression="zstd")
-        ) as out:
+        options = ipc.IpcWriteOptions(compression="zstd")
+        with ipc.new_file(path, table.schema, options=options) as out:
             out.write_table(table)
     else:
         store_schema = form != "parquet"
@@ -165,38 +163,25 @@ def test_columns_of_nested_values_are_never_built(folder):
     source = read_samples(folder / "t.parquet")
     assert [row.sample.id.uid for row in source] == ["a", "b", "c"]
     assert "ignored columns: deep" in source.notes[-1]
-    asked = lambda: read_samples(
-        folder / "t.parquet", columns={"images.source": "deep"}
-    )
+    deep = {"images.source": "deep"}
+    asked = lambda: read_samples(folder / "t.parquet", columns=deep)
     assert "column 'deep' has the unsupported" in refusal(asked)
 
 
 def test_offsets_that_lie_are_no_read_of_other_memory(tmp_path):
     path = as_arrow(tmp_path / "t.arrow", "paths", ipc.new_stream)
     data = path.read_bytes()
-    offsets = (
-        (0).to_bytes(4, "little")
-        + (5).to_bytes(4, "little")
-        + (10).to_bytes(4, "little")
-    )
+    offsets = struct.pack("<3i", 0, 5, 10)
     assert offsets in data
-    path.write_bytes(
-        data.replace(offsets, offsets[:8] + (2**31 - 1).to_bytes(4, "little"))
-    )
+    path.write_bytes(data.replace(offsets, struct.pack("<3i", 0, 5, 2**31 - 1)))
     assert "not a readable parquet or Arrow file" in refusal(lambda: read_samples(path))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "é" * 100,
-        "A" * 70 + "é",
-        "\ud800" * 70,
-        "iVBORw0KGgo" + "A" * 60 + "é",
-        "%" * 70,
-        "",
-    ],
-)
+PNG = "iVBORw0KGgo" + "A" * 60
+TEXTS = ["é" * 100, "A" * 70 + "é", "\ud800" * 70, PNG + "é", "%" * 70, ""]
+
+
+@pytest.mark.parametrize("text", TEXTS)
 def test_a_text_that_is_no_base64_is_no_image(text):
     assert encoded_image(text) is None
     with pytest.raises(BadLine, match="data URLs must contain base64"):

@@ -14,10 +14,9 @@ import tarfile
 import zlib
 from pathlib import Path
 
-import PIL.Image
 import pytest
 
-from tests.pictures import encoded
+from tests.pictures import plain
 from tests.refusals import refusal
 from tests.stored_results import read_lines
 from vieval_plugin.images import read_bytes
@@ -38,33 +37,35 @@ ROWS = read_lines(Path(__file__).with_name("inputs.jsonl"))
 LONG = "x" * 200_000
 
 
-def picture(label: str) -> bytes:
+def picture(label):
     """The picture of a label, like that of no other."""
-    return encoded(
-        PIL.Image.new(
-            "RGB", (8, 6), tuple(zlib.crc32(label.encode()).to_bytes(4, "big")[:3])
-        )
-    )
+    colour = tuple(zlib.crc32(label.encode()).to_bytes(4, "big")[:3])
+    return plain(colour, (8, 6))
 
 
-def filled(text: str) -> str:
-    """A text with its pictures in base64 and its long cell."""
+def content_of(text):
+    """The bytes of a text with its pictures in base64 and its long cell, or of a picture."""
+    if text.startswith("@"):
+        return picture(text[1:])
+    return filled(text).encode()
+
+
+def filled(text):
     parts = text.replace("{long}", LONG).split("{base64:")
     heads = (part.partition("}") for part in parts[1:])
-    return parts[0] + "".join(
+    cells = [
         base64.b64encode(picture(label)).decode() + rest for label, _, rest in heads
-    )
+    ]
+    return parts[0] + "".join(cells)
 
 
-def write(path: Path, content) -> None:
+def write(path, content):
     """Write a file of a row of the table."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".tar":
         with tarfile.open(path, "w") as tar:
             for name, text in content:
-                data = (
-                    picture(text[1:]) if text.startswith("@") else filled(text).encode()
-                )
+                data = content_of(text)
                 member = tarfile.TarInfo(name)
                 member.size = len(data)
                 tar.addfile(member, io.BytesIO(data))
@@ -78,11 +79,7 @@ def write(path: Path, content) -> None:
             with ipc.new_stream(path, table.schema) as out:
                 out.write_table(table)
     else:
-        path.write_bytes(
-            picture(content[1:])
-            if content.startswith("@")
-            else filled(content).encode()
-        )
+        path.write_bytes(content_of(content))
 
 
 def columns_of(content):
@@ -113,35 +110,20 @@ def in_source(source):
 
 
 def read_folder(row, folder, columns):
-    prompts = row.get("prompts", "p.csv")
-    return in_source(
-        read_folders(
-            [folder / name for name in row.get("inputs", ["m"])],
-            folder / prompts,
-            None,
-            columns,
-        )
-    )
+    prompts = folder / row.get("prompts", "p.csv")
+    inputs = [folder / name for name in row.get("inputs", ["m"])]
+    return in_source(read_folders(inputs, prompts, None, columns))
 
 
 def read_table(row, folder, columns):
-    return in_source(
-        read_named(
-            [str(folder / name) for name in row.get("inputs", ["t.csv"])],
-            None,
-            None,
-            columns,
-        )
-    )
+    inputs = [str(folder / name) for name in row.get("inputs", ["t.csv"])]
+    return in_source(read_named(inputs, None, None, columns))
 
 
 def samples_of_table(table, columns):
     fields = fields_of(table, columns)
-    rows = list(
-        samples_in_rows(
-            rows_of(table, fields, prefix="t:"), table.folder, None, table.unit
-        )
-    )
+    read = rows_of(table, fields, prefix="t:")
+    rows = list(samples_in_rows(read, table.folder, None, table.unit))
     notes = (*fields.notes, *leftover_notes(table.name, fields.leftover))
     return in_rows(rows, notes)
 
@@ -149,32 +131,27 @@ def samples_of_table(table, columns):
 def read_tar(row, folder, columns):
     from vieval_plugin.readers.webdataset import tar_index, webdataset_table
 
-    return samples_of_table(
-        webdataset_table(folder / "t.tar", tar_index(folder / "t.tar").members), columns
-    )
+    index = tar_index(folder / "t.tar")
+    return samples_of_table(webdataset_table(folder / "t.tar", index.members), columns)
 
 
 def read_shards(row, folder, columns):
     from vieval_plugin.readers.arrow_tables import parquet_table
     from vieval_plugin.readers.places import place_of
 
-    return samples_of_table(
-        parquet_table(place_of(folder / "t.parquet"), 0, [range(100)]), columns
-    )
+    table = parquet_table(place_of(folder / "t.parquet"), 0, [range(100)])
+    return samples_of_table(table, columns)
 
 
 def read_hub(row, folder, columns):
     from vieval_plugin.readers import hub
 
     datasets = pytest.importorskip("datasets", reason='pip install ".[hub]"')
-    patch = pytest.MonkeyPatch()
-    patch.setattr(hub, "unreachable", lambda: "")
     made = datasets.Dataset.from_file(str(folder / "t.arrow"))
-    patch.setattr(hub, "load_from_hub", lambda *_: {"train": made})
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hub, "unreachable", lambda: "")
+        patch.setattr(hub, "load_from_hub", lambda *_: {"train": made})
         return samples_of_table(hub.hub_table("me/pictures"), columns)
-    finally:
-        patch.undo()
 
 
 def read_request(row, folder, columns):
@@ -182,9 +159,8 @@ def read_request(row, folder, columns):
     from vieval_plugin.serve.protocols import judge_v1
     from vieval_plugin.serve.protocols.protocol import Body, Conditions, Reading
 
-    entries = judge_v1.read(
-        Body((folder / "request").read_bytes()), Reading(Conditions(), 10, 10_000)
-    )
+    body = Body((folder / "request").read_bytes())
+    entries = judge_v1.read(body, Reading(Conditions(), 10, 10_000))
     return [pair_of(entry.judged) for entry in entries], ()
 
 
@@ -245,20 +221,14 @@ def test_an_input_is_paired_rightly_or_refused_in_a_line(tmp_path, row):
     for words in row.get("says", []):
         assert any(words in line for line in notes), notes
     assert "says" in row or not any("matched by" in line for line in notes), notes
-    assert not any(words in line for words in row.get("quiet", []) for line in notes), (
-        notes
-    )
+    told = "\n".join(notes)
+    assert not any(words in told for words in row.get("quiet", [])), notes
 
 
 @pytest.mark.parametrize(
     ("code", "kind"), [("tie", "tie"), ("portrait", "tig"), ("", "tig")]
 )
 def test_a_kind_of_all_replaces_foreign_words_in_the_column(code, kind):
-    [(sample, _)] = samples_of_row(
-        Path(),
-        0,
-        {"kind": code, "images": {"output": "a.png"}, "texts": {"prompt": "a"}},
-        "tig",
-        "own",
-    )
+    row = {"kind": code, "images": {"output": "a.png"}, "texts": {"prompt": "a"}}
+    [(sample, _)] = samples_of_row(Path(), 0, row, "tig", "own")
     assert sample.kind == kind

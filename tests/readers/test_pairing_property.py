@@ -7,10 +7,12 @@ rows itself.
 
 import csv
 import io
+import itertools
 import random
 import re
 import tarfile
 from dataclasses import dataclass, field
+from shlex import split
 
 import pytest
 
@@ -22,18 +24,7 @@ from vieval_plugin.readers.samples import samples_in_rows
 from vieval_plugin.readers.webdataset import tar_index, webdataset_table
 from vieval_plugin.text.errors import VievalError
 
-ID_NAMES = (
-    "index",
-    "idx",
-    "id",
-    "number",
-    "uid",
-    "image_id",
-    "prompt_idx",
-    "case_number",
-    "Index",
-    "",
-)
+ID_NAMES = (*split("index idx id number uid image_id prompt_idx case_number Index"), "")
 OTHER_NAMES = ("place", "seed", "file")
 NAMES = ("{}", "{:0>5}", "image_{:0>3}", "cfg3.5_{:0>4}")
 
@@ -53,62 +44,43 @@ class Folder:
     oddities: set[str] = field(default_factory=set)
 
 
-def random_folder(seed: int) -> Folder:
+def random_folder(seed):
     noise = random.Random(seed)
     count = noise.randint(4, 12)
     form = noise.choice(NAMES)
     first = noise.choice([0, 1, 1, 100])
     numbers = list(range(first, first + count))
-    oddities = {
-        name
-        for name in (
-            "gaps in ids",
-            "text ids",
-            "twice",
-            "missing",
-            "foreign",
-            "draws",
-            "dots",
-        )
-        if noise.random() < 0.2
-    }
+    names = ("gaps in ids", "text ids", "twice", "missing", "foreign", "draws", "dots")
+    oddities = {name for name in names if noise.random() < 0.2}
     if "gaps in ids" in oddities:
         numbers = sorted(noise.sample(range(first, first + 3 * count), count))
     ids = [str(number) for number in numbers]
     if "text ids" in oddities:
         form = "{}"
-        ids = [
-            f"{noise.choice('abc')}{'.' if 'dots' in oddities else '-'}{number}."
-            for number in ids
-        ]
+        sign = "." if "dots" in oddities else "-"
+        ids = [f"{noise.choice('abc')}{sign}{number}." for number in ids]
     if noise.random() < 0.8:
         noise.shuffle(ids)
         oddities.add("shuffled")
     whole = list(ids)
     if "twice" in oddities:
         ids[noise.randrange(count)] = noise.choice(ids)
-    made = [
-        uid for uid in whole if "missing" not in oddities or noise.random() < 0.7
-    ] or ids[:1]
+    is_whole = "missing" not in oddities
+    made = [uid for uid in whole if is_whole or noise.random() < 0.7] or ids[:1]
     images = {f"{form.format(uid)}.png": uid for uid in made}
     if "draws" in oddities:
-        images |= {
-            f"{form.format(uid)}_{draw}.png": uid for uid in made for draw in (1, 2)
-        }
+        drawn = itertools.product(made, (1, 2))
+        images |= {f"{form.format(uid)}_{draw}.png": uid for uid, draw in drawn}
     if "foreign" in oddities:
-        images |= {
-            noise.choice(
-                ["grid.png", "sheet_99.jpg", f"{form.format(max(numbers) + 1)}.png"]
-            ): ""
-        }
+        beyond = f"{form.format(max(numbers) + 1)}.png"
+        images[noise.choice(["grid.png", "sheet_99.jpg", beyond])] = ""
     images = {name: uid if uid in ids else "" for name, uid in images.items()}
-    column = noise.choice(
-        OTHER_NAMES if noise.random() < 0.2 and "twice" not in oddities else ID_NAMES
-    )
+    is_other = noise.random() < 0.2 and "twice" not in oddities
+    column = noise.choice(OTHER_NAMES if is_other else ID_NAMES)
     return Folder(ids, column, images, oddities)
 
 
-def written(folder: Folder, path, seed: int):
+def written(folder, path, seed):
     (path / "m").mkdir()
     for name, uid in folder.images.items():
         (path / "m" / name).write_text(uid)
@@ -145,63 +117,45 @@ def test_no_pair_is_wrong_and_nothing_is_lost_in_silence(tmp_path, start):
             )
             for row in source
         ]
+        case = (seed, folder, source.notes)
         pairs = [(text, file) for text, verdict, file in rows if verdict is None]
-        assert all(text == f"made of {file.read_text()}" for text, file in pairs), (
-            seed,
-            folder,
-        )
-        assert sorted({text for text, _, _ in rows}) == sorted(
-            {f"made of {uid}" for uid in folder.ids}
-        ), (seed, folder)
-        assert len(rows) >= len(folder.ids), (seed, folder)
+        assert all(text == f"made of {file.read_text()}" for text, file in pairs), case
+        expected = {f"made of {uid}" for uid in folder.ids}
+        assert {text for text, _, _ in rows} == expected, case
+        assert len(rows) >= len(folder.ids), case
         paired = {file.name for _, file in pairs}
-        assert len(paired) == len(pairs), (seed, folder)
-        told = sum(
-            int(number)
-            for note in source.notes
-            for number in re.findall(r"already has an image: (\d+) \(first", note)
+        assert len(paired) == len(pairs), case
+        told = re.findall(
+            r"already has an image: (\d+) \(first", "\n".join(source.notes)
         )
-        assert len(folder.images) == len(paired) + told, (seed, folder, source.notes)
+        assert len(folder.images) == len(paired) + sum(map(int, told)), case
     assert len(refused) < 60, (
         f"of 100 folders from {start} these were not paired: {len(refused)}"
     )
     plain = {"shuffled", "gaps in ids", "text ids", "dots", "missing"}
-    assert not [
-        folder
-        for folder in refused
-        if folder.oddities <= plain and folder.column not in OTHER_NAMES
-    ]
+    plain_only = [folder for folder in refused if folder.oddities <= plain]
+    assert not [one for one in plain_only if one.column not in OTHER_NAMES]
 
 
-def random_tar(seed: int, path) -> dict[str, str]:
+def random_tar(seed, path):
     """Write a tar of images and texts in random order; the text of each image by what is in it."""
     noise = random.Random(seed)
     form = noise.choice(["{}", "{:0>6}", "train/{:0>5}", "cfg3.5_{:0>3}", "a.b/{}"])
-    members = [
-        (f"{form.format(n)}.{end}", f"{n}")
-        for n in range(noise.randint(3, 8))
-        for end in ("png", "txt")
-    ]
+    count = noise.randint(3, 8)
+    keys = itertools.product(range(count), ("png", "txt"))
+    members = [(f"{form.format(n)}.{end}", f"{n}") for n, end in keys]
     if noise.random() < 0.7:
         noise.shuffle(members)  # members of a sample come late
-    foreign = [
-        ("__MACOSX/0.png", "x"),
-        ("._0.png", "x"),
-        (".DS_Store", "x"),
-        ("readme.md", "x"),
-    ]
-    members += [member for member in foreign if noise.random() < 0.3]
+    foreign = ("__MACOSX/0.png", "._0.png", ".DS_Store", "readme.md")
+    members += [(name, "x") for name in foreign if noise.random() < 0.3]
     with tarfile.open(path, "w") as tar:
         for name, content in members:
-            data = (
-                f"image {content}" if name.endswith("png") else f"made of {content}"
-            ).encode()
+            made = "image" if name.endswith("png") else "made of"
+            data = f"{made} {content}".encode()
             member = tarfile.TarInfo(name)
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
-    return {
-        f"image {number}": f"made of {number}" for _, number in members if number != "x"
-    }
+    return {f"image {n}": f"made of {n}" for n in range(count)}
 
 
 def test_no_image_of_a_tar_is_paired_wrongly_or_lost(tmp_path):
@@ -212,8 +166,7 @@ def test_no_image_of_a_tar_is_paired_wrongly_or_lost(tmp_path):
         rows = samples_in_rows(rows_of(table, fields_of(table, {})), tmp_path, None)
         pairs = {}
         for row in rows:
-            if "output" in row.sample.images:
-                pairs[read_bytes(row.sample.images["output"]).decode()] = (
-                    row.sample.texts.get("prompt")
-                )
+            output = row.sample.images.get("output")
+            if output:
+                pairs[read_bytes(output).decode()] = row.sample.texts.get("prompt")
         assert pairs == expected, f"seed {seed}"

@@ -10,17 +10,16 @@ MARK = "a text that no code has"
 FOLDER = str(Path(readers.__file__).parent)
 
 
-def holds_row(value) -> bool:
+def holds_row(value):
     """Return whether a value is a row: a mapping or a list that has the text, or has one that
     has it.
     """
-    if isinstance(value, (list, dict, tuple)):
-        parts = value.values() if isinstance(value, dict) else value
-        return any(
-            part == MARK or (isinstance(part, dict) and holds_row(part))
-            for part in parts
-        )
-    return False
+    if not isinstance(value, (list, dict, tuple)):
+        return False
+    parts = value.values() if isinstance(value, dict) else value
+    return any(
+        part == MARK or (isinstance(part, dict) and holds_row(part)) for part in parts
+    )
 
 
 def test_a_row_of_a_csv_file_passes_at_most_five_functions(tmp_path):
@@ -30,16 +29,12 @@ def test_a_row_of_a_csv_file_passes_at_most_five_functions(tmp_path):
     passed = set()
 
     def look(frame, event, argument):
-        code = frame.f_code
-        is_reader = code.co_filename.startswith(FOLDER) and not code.co_name.startswith(
-            "<"
-        )
-        if (
-            event == "return"
-            and is_reader
-            and any(map(holds_row, frame.f_locals.values()))
-        ):
-            passed.add(code.co_name)
+        name = frame.f_code.co_name
+        is_reader = frame.f_code.co_filename.startswith(FOLDER) and name[0] != "<"
+        if event == "return" and is_reader:
+            passed.update(
+                {name} if any(map(holds_row, frame.f_locals.values())) else ()
+            )
 
     sys.setprofile(look)
     try:

@@ -34,18 +34,12 @@ def read(path):
 
 
 def as_jsonl(path, rows, noise):
+    rows = (
+        {"uid": number, "image": "a.png", "prompt": noise.randbytes(2_000).hex()}
+        for number in range(rows)
+    )
     with path.open("w") as file:
-        for number in range(rows):
-            file.write(
-                json.dumps(
-                    {
-                        "uid": number,
-                        "image": "a.png",
-                        "prompt": noise.randbytes(2_000).hex(),
-                    }
-                )
-                + "\n"
-            )
+        file.writelines(f"{json.dumps(row)}\n" for row in rows)
 
 
 def as_parquet(path, rows, noise):
@@ -53,9 +47,8 @@ def as_parquet(path, rows, noise):
     from pyarrow import parquet
 
     image = pyarrow.struct({"bytes": pyarrow.binary(), "path": pyarrow.string()})
-    with parquet.ParquetWriter(
-        path, pyarrow.schema({"image": image, "prompt": pyarrow.string()})
-    ) as out:
+    schema = pyarrow.schema({"image": image, "prompt": pyarrow.string()})
+    with parquet.ParquetWriter(path, schema) as out:
         for start in range(0, rows, 5_000):  # some 100 MiB a row group
             numbers = range(start, min(start + 5_000, rows))
             images = [
@@ -64,8 +57,7 @@ def as_parquet(path, rows, noise):
             ]
             prompts = [f"prompt {number}" for number in numbers]
             columns = {"image": pyarrow.array(images, image), "prompt": prompts}
-            table = pyarrow.table(columns)
-            out.write_table(table)
+            out.write_table(pyarrow.table(columns))
 
 
 @pytest.mark.parametrize("write", [as_jsonl, as_parquet])

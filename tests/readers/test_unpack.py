@@ -13,7 +13,6 @@ import pytest
 from tests.extras import unpacking
 from tests.refusals import refusal
 from vieval_plugin.readers.unpack import Limits, unpack
-from vieval_plugin.text.errors import VievalError
 
 pytestmark = unpacking
 MIB = 2**20
@@ -22,9 +21,8 @@ MIB = 2**20
 def member(name, content=b"x", kind=tarfile.REGTYPE, link="", size=None, pax=None):
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.mode = kind, link, 0o4777
-    info.size = (
-        (len(content) if size is None else size) if kind == tarfile.REGTYPE else 0
-    )
+    length = len(content) if size is None else size
+    info.size = length if kind == tarfile.REGTYPE else 0
     info.pax_headers = pax or {}
     return info, content
 
@@ -37,11 +35,16 @@ def archive(path, *members):
 
 
 def everything(folder):
-    return {
-        p.relative_to(folder).as_posix(): p.read_bytes()
-        for p in sorted(folder.rglob("*"))
-        if p.is_file()
-    }
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def refused(path, *limits):
+    """What is said of an archive that is not unpacked, which leaves nothing behind."""
+    before = sorted(os.listdir(path.parent))
+    line = refusal(unpack, path, path.parent / "images", *limits)
+    assert sorted(os.listdir(path.parent)) == before
+    return line
 
 
 def test_files_are_unpacked_below_the_target_whose_own_name_may_lead(tmp_path):
@@ -72,6 +75,7 @@ def test_what_is_there_beside_is_kept_and_what_a_killed_run_left_is_removed(tmp_
 
 
 OUTSIDE, IRREGULAR = "is outside the folder", "'1.png' is not a regular file"
+LONG_HEADER = "has a header larger than 1 MiB"
 
 
 def of_kind(kind, **link):
@@ -90,15 +94,9 @@ HOSTILE = {
     "device": of_kind(tarfile.CHRTYPE),
     "pipe": of_kind(tarfile.FIFOTYPE),
     "the folder itself": (member("images"), "'images' has no file name"),
-    "file and folder": (
-        member("ok.png/1.png"),
-        "'ok.png/1.png' is both a file and a folder",
-    ),
+    "file and folder": (member("ok.png/1.png"), "'ok.png/1.png' is both a file and a"),
     "large file": (member("1.png", bytes(3 * MIB)), "'1.png' is larger than 2 MiB"),
-    "long header": (
-        member("1.png", pax={"comment": "x" * 2 * MIB}),
-        "has a header larger than 1 MiB",
-    ),
+    "long header": (member("1.png", pax={"comment": "x" * 2 * MIB}), LONG_HEADER),
     "line break": (member("../\n1.png"), r"'../\n1.png' " + OUTSIDE),
 }
 
@@ -108,40 +106,36 @@ def test_a_hostile_member_refuses_the_whole_archive_in_one_line(tmp_path, name):
     bad, message = HOSTILE[name]
     (tmp_path / "data").mkdir()
     path = archive(tmp_path / "data" / "i.tar.gz", member("ok.png"), bad)
-    line = refusal(unpack, path, tmp_path / "data" / "images", Limits(file=2 * MIB))
-    assert message in line
+    assert message in refused(path, Limits(file=2 * MIB))
     assert everything(tmp_path) == {"data/i.tar.gz": path.read_bytes()}
-    assert os.listdir(tmp_path / "data") == ["i.tar.gz"]
+
+
+FULL = ({"content": bytes(MIB)}, 4, Limits(total=3 * MIB), "more than 3 MiB")
+MANY = (9, Limits(members=8), "more than 8 members")
+FOLDERS = {"kind": tarfile.DIRTYPE}
 
 
 @pytest.mark.parametrize(
-    ("name", "made", "number", "limits", "message"),
-    [
-        (
-            "{}.png",
-            {"content": bytes(MIB)},
-            4,
-            Limits(total=3 * MIB),
-            "more than 3 MiB",
-        ),
-        ("{}.png", {"content": b""}, 9, Limits(members=8), "more than 8 members"),
-        ("{}", {"kind": tarfile.DIRTYPE}, 9, Limits(members=8), "more than 8 members"),
-    ],
+    ("made", "number", "limits", "message"),
+    [FULL, ({"content": b""}, *MANY), (FOLDERS, *MANY)],
     ids=["bytes in all", "files", "folders"],
 )
-def test_a_full_archive_is_refused(tmp_path, name, made, number, limits, message):
-    members = [member(name.format(n), **made) for n in range(number)]
+def test_a_full_archive_is_refused(tmp_path, made, number, limits, message):
+    members = [member(f"{n}.png", **made) for n in range(number)]
     path = archive(tmp_path / "i.tar.gz", *members)
-    assert f"contains {message}" in refusal(unpack, path, tmp_path / "images", limits)
-    assert os.listdir(tmp_path) == ["i.tar.gz"]
+    assert f"contains {message}" in refused(path, limits)
 
 
 def test_a_bomb_is_refused_by_its_declared_size_before_it_is_read(tmp_path):
     info, _ = member("1.png", size=2**40)
     path = tmp_path / "i.tar.gz"
     path.write_bytes(gzip.compress(info.tobuf() + bytes(20 * MIB)))
-    with pytest.raises(VievalError, match="'1.png' is larger than 64 MiB"):
-        unpack(path, tmp_path / "images")
+    assert "'1.png' is larger than 64 MiB" in refused(path)
+
+
+def sparse_headers(**told):
+    described = {"major": "1", "minor": "0", **told}
+    return {f"GNU.sparse.{key}": value for key, value in described.items()}
 
 
 def sparse(name, holes_to, content=b"end"):
@@ -149,30 +143,21 @@ def sparse(name, holes_to, content=b"end"):
     numbers = (1, holes_to - len(content), len(content))
     head = "".join(f"{number}\n" for number in numbers).encode()
     head += bytes(-len(head) % tarfile.BLOCKSIZE)
-    told = {"major": "1", "minor": "0", "name": name, "realsize": str(holes_to)}
-    pax = {f"GNU.sparse.{key}": value for key, value in told.items()}
+    pax = sparse_headers(name=name, realsize=str(holes_to))
     return member("GNUSparseFile/x", head + content, pax=pax)
 
 
 def test_a_sparse_member_is_refused(tmp_path):
     path = archive(tmp_path / "i.tar.gz", sparse("a/1.png", 2**40))
-    with pytest.raises(VievalError, match="'a/1.png' is not a regular file"):
-        unpack(path, tmp_path / "images")
-    assert os.listdir(tmp_path) == ["i.tar.gz"]
+    assert "'a/1.png' is not a regular file" in refused(path)
 
 
 def test_a_map_of_holes_that_would_fill_the_memory_is_refused(tmp_path):
     count = 3 * MIB
     head = f"{count}\n".encode() + b"0\n" * 2 * count
-    told = {"major": "1", "minor": "0", "name": "1.png", "realsize": "5"}
-    path = archive(
-        tmp_path / "i.tar.gz",
-        member(
-            "x", head, pax={f"GNU.sparse.{key}": value for key, value in told.items()}
-        ),
-    )
-    with pytest.raises(VievalError, match="has a header larger than 1 MiB"):
-        unpack(path, tmp_path / "images")
+    pax = sparse_headers(name="1.png", realsize="5")
+    path = archive(tmp_path / "i.tar.gz", member("x", head, pax=pax))
+    assert "has a header larger than 1 MiB" in refused(path)
 
 
 @pytest.mark.parametrize("size", [100, 10**6 // 2, -1])
@@ -180,24 +165,18 @@ def test_a_cut_archive_leaves_nothing(tmp_path, size):
     whole = archive(tmp_path / "whole", member("1.png", os.urandom(MIB))).read_bytes()
     path = tmp_path / "i.tar.gz"
     path.write_bytes(whole[:size])
-    with pytest.raises(VievalError, match="is not a complete .tar.gz file"):
-        unpack(path, tmp_path / "images")
-    assert sorted(os.listdir(tmp_path)) == ["i.tar.gz", "whole"]
+    assert "is not a complete .tar.gz file" in refused(path)
 
 
 def test_what_is_no_archive_is_told(tmp_path):
     (tmp_path / "i.tar.gz").write_text("<html>log in</html>")
-    assert re.search(
-        r"i.tar.gz: is not a complete .tar.gz file .*; download it again",
-        refusal(unpack, tmp_path / "i.tar.gz", tmp_path / "images"),
-    )
-    with pytest.raises(VievalError, match="cannot read .*absent.tar.gz"):
-        unpack(tmp_path / "absent.tar.gz", tmp_path / "images")
+    line = refused(tmp_path / "i.tar.gz")
+    assert re.search(r"i.tar.gz: is not a complete .tar.gz file .*; download it", line)
+    line = refused(tmp_path / "absent.tar.gz")
+    assert re.search("cannot read .*absent.tar.gz", line)
 
 
 def test_an_archive_of_zeros_ends_long_before_the_bound_of_all_bytes(tmp_path):
     zeros = [member(f"{n}.png", bytes(MIB)) for n in range(40)]
     path = archive(tmp_path / "i.tar.gz", *zeros)
-    with pytest.raises(VievalError, match="contains more than"):
-        unpack(path, tmp_path / "images", Limits(file=2 * MIB))
-    assert os.listdir(tmp_path) == ["i.tar.gz"]
+    assert "contains more than" in refused(path, Limits(file=2 * MIB))

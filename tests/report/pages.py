@@ -100,30 +100,16 @@ def generators(tmp_path, scores, judge="gpt", note="", picture=True):
         for number, value in enumerate(values):
             path = tmp_path / f"{len(records)}.png"
             if picture:
-                Pillow.new("RGB", (40, 30), (len(records), 40 * number % 256, 9)).save(
-                    path
-                )
+                colour = (len(records), 40 * number % 256, 9)
+                Pillow.new("RGB", (40, 30), colour).save(path)
             identity = SampleId(OWN, "tig", model, f"p{number}")
             sample = Sample(identity, {"output": Image(path)}, {"prompt": "a cat"})
-            verdict = (
-                Verdict({}, Status.REFUSAL)
-                if value is None
-                else Verdict({"SC": value}, Status.OK, note)
-            )
+            verdict = Verdict({}, Status.REFUSAL)
+            if value is not None:
+                verdict = Verdict({"SC": value}, Status.OK, note)
             records.append((record_of(sample, verdict, MADE),))
-    return Results(
-        (
-            Run(
-                judge,
-                OWN,
-                "viescore",
-                ("SC",),
-                {"tig": records},
-                setting="0shot",
-                model=judge,
-            ),
-        )
-    )
+    about = {"setting": "0shot", "model": judge}
+    return Results((Run(judge, OWN, "viescore", ("SC",), {"tig": records}, **about),))
 
 
 def page_of(page, tmp_path, results):
@@ -131,6 +117,7 @@ def page_of(page, tmp_path, results):
         return report_of(tmp_path, results)
     folder = tmp_path / "out"
     folder.mkdir(exist_ok=True)
-    path = folder / "rank.html"
-    write_page(sections_of(results, "generators", OPTIONS), path, OPTIONS)
+    write_page(
+        sections_of(results, "generators", OPTIONS), folder / "rank.html", OPTIONS
+    )
     return (folder / "rank.html").read_text()

@@ -6,7 +6,6 @@ import html
 import random
 import re
 from dataclasses import replace
-from shlex import split
 
 import pytest
 
@@ -46,19 +45,18 @@ def judges(noises, refusing=(), few=()):
             score = min(max(rating + drawn.gauss(0, noise), 0), 1)
             refused = judge in refusing or (judge in few and number % 3 > 0)
             failed = {"status": Status.REFUSAL} if refused else {}
-            yield row(
-                f"u{number}",
-                {} if failed else {"O": score},
-                [rating],
-                judge=judge,
-                **failed,
-            )
+            scores = {} if failed else {"O": score}
+            yield row(f"u{number}", scores, [rating], judge=judge, **failed)
 
 
 def rated(tmp_path, noises, refusing=(), few=()):
-    rows = [write_results(tmp_path / "run", [*judges(noises, refusing, few)])]
-    results = load_results(rows)
-    return report_of(tmp_path, results)
+    folder = write_results(tmp_path / "run", [*judges(noises, refusing, few)])
+    return report_of(tmp_path, load_results([folder]))
+
+
+def titled(text):
+    """The title of a page."""
+    return html.unescape(inside(text, "h1"))
 
 
 def test_a_judge_that_rates_one_aspect_alone_does_not_choose_the_headline(tmp_path):
@@ -72,81 +70,65 @@ def test_a_judge_that_rates_one_aspect_alone_does_not_choose_the_headline(tmp_pa
             ratings = {"O": (number / 40,), "PQ": (number / 40,)}
             identity = SampleId("vieval_demo", "tig", "m", str(number))
             sample = Sample(identity, {}, ratings=ratings)
-            verdict = Verdict(
-                {aspect: rng.gauss(number / 40, 0.02) for aspect in aspects}, Status.OK
-            )
+            scores = {aspect: rng.gauss(number / 40, 0.02) for aspect in aspects}
+            verdict = Verdict(scores, Status.OK)
             records.append((rated_record(sample, verdict, made),))
         return Run(judge, "vieval_demo", judge, aspects, {"tig": records}, model=judge)
 
-    write_report(
-        Results((rated_by("whole", ("O", "PQ")), rated_by("looks", ("PQ",)))),
-        out,
-        OPTIONS,
-    )
+    runs = (rated_by("whole", ("O", "PQ")), rated_by("looks", ("PQ",)))
+    write_report(Results(runs), out, OPTIONS)
     overall, of_whole, by_looks = (out / "report.md").read_text().split("\n\n")[1:4]
-    assert overall.startswith(
-        "whole agrees with the planted order of vieval_demo better than a constant answer"
-    )
+    said = "whole agrees with the planted order of vieval_demo better than a constant"
+    assert overall.startswith(said)
     assert re.match(r"Spearman (1\.00|0\.99\d*) ", of_whole)
-    assert re.match(
-        r"By PQ \(looks has no O\): .*(whole|looks) .*(looks|whole)", by_looks
-    )
+    both = r"(whole|looks) .*(looks|whole)"
+    assert re.match(rf"By PQ \(looks has no O\): .*{both}", by_looks)
 
 
 def test_of_several_answers_each_says_where_it_holds(tmp_path):
     scores = {"mine": [0.9] * 9, "theirs": [0.1] * 9}
-    runs = [
-        run
-        for judge in ("gpt", "big")
-        for run in generators(tmp_path, scores, judge).runs
-    ]
+    judges = ("gpt", "big")
+    runs = [run for judge in judges for run in generators(tmp_path, scores, judge).runs]
     text = report_of(tmp_path, Results(tuple(runs)))
-    title, *leads = (
+    first, second = (
         f"viescore with {judge} rates mine's images better than theirs'."
-        for judge in ("gpt", "big")
+        for judge in judges
     )
-    assert html.unescape(inside(text, "h1")) == title
-    assert [plain(lead) for lead in re.findall('<p class="lead">(.*?)</p>', text)] == [
-        "Mean SC of mine: 0.90, 0.80 higher than theirs (p = .004), on 9 prompts.",
-        *leads,
-    ]
+    assert titled(text) == first
+    leads = [plain(lead) for lead in re.findall('<p class="lead">(.*?)</p>', text)]
+    evidence = (
+        "Mean SC of mine: 0.90, 0.80 higher than theirs (p = .004), on 9 prompts."
+    )
+    assert leads == [evidence, second]
     assert text.split("<main>")[0].count("These images have no human ratings") == 1
 
 
+ONE = "Only the images of mine were judged, so they cannot be compared."
+BETTER = "viescore with gpt rates mine's images better than theirs'."
+APART = "viescore with gpt cannot tell mine and theirs apart."
+SAME = "viescore with gpt gives every image the same score, so it cannot compare them."
+NONE = "No generator has enough scores on your images."
+
+
 @pytest.mark.parametrize(
-    ("scores", "said"),
+    ("mine", "theirs", "said"),
     [
-        (
-            {"mine": [0.5, 0.6]},
-            "Only the images of mine were judged, so they cannot be compared.",
-        ),
-        (
-            {"mine": [0.9] * 9, "theirs": [0.1] * 9},
-            "viescore with gpt rates mine's images better than theirs'.",
-        ),
-        (
-            {"mine": [0.5, 0.6] * 5, "theirs": [0.5, 0.6] * 5},
-            "viescore with gpt cannot tell mine and theirs apart.",
-        ),
-        (
-            {"mine": [0.5] * 9, "theirs": [0.5] * 9},
-            "viescore with gpt gives every image the same score, so it cannot compare them.",
-        ),
-        (
-            {"mine": [None] * 9, "theirs": [None] * 9},
-            "No generator has enough scores on your images.",
-        ),
+        ([0.5, 0.6], [], ONE),
+        ([0.9] * 9, [0.1] * 9, BETTER),
+        ([0.5, 0.6] * 5, [0.5, 0.6] * 5, APART),
+        ([0.5] * 9, [0.5] * 9, SAME),
+        ([None] * 9, [None] * 9, NONE),
     ],
 )
-def test_report_and_rank_make_one_page_of_unrated_images(tmp_path, scores, said):
-    results = generators(tmp_path, scores)
+def test_report_and_rank_make_one_page_of_unrated_images(tmp_path, mine, theirs, said):
+    results = generators(tmp_path, {"mine": mine, "theirs": theirs})
     text, ranked = (page_of(page, tmp_path, results) for page in ("report", "rank"))
-    assert html.unescape(inside(text, "h1")) == said
+    assert titled(text) == said
     assert "Your images, judged by viescore 0shot (gpt)" in Page(text).said
-    started = [
+    first, second = (
         page.split("<header>")[1].split('id="appendix"')[0] for page in (text, ranked)
-    ]
-    assert started[0] == started[1]
+    )
+    assert first == second
 
 
 def test_too_few_prompts_for_a_test_are_named_as_such(tmp_path):
@@ -154,12 +136,10 @@ def test_too_few_prompts_for_a_test_are_named_as_such(tmp_path):
     for number in (5, 6):
         folder = tmp_path / str(number)
         folder.mkdir()
-        scores = {
-            "mine": [0.1 + n / 99 for n in range(number)],
-            "theirs": [0.9 - n / 99 for n in range(number)],
-        }
-        found = said in Page(report_of(folder, generators(folder, scores))).said
-        assert found == (number < 6)
+        rising = [n / 99 for n in range(number)]
+        mine, theirs = [0.1 + n for n in rising], [0.9 - n for n in rising]
+        results = generators(folder, {"mine": mine, "theirs": theirs})
+        assert (said in Page(report_of(folder, results)).said) == (number < 6)
 
 
 def test_a_result_without_verdicts_says_so(tmp_path):
@@ -171,11 +151,8 @@ def test_a_result_without_verdicts_says_so(tmp_path):
 
 def cards(text):
     """The cards of a page by their ids."""
-    return dict(
-        re.findall(
-            r'<article class="card[^"]*" id="([^"]+)"(.*?)</article>', text, re.DOTALL
-        )
-    )
+    pattern = r'<article class="card[^"]*" id="([^"]+)"(.*?)</article>'
+    return dict(re.findall(pattern, text, re.DOTALL))
 
 
 def heading(card):
@@ -183,16 +160,19 @@ def heading(card):
     return re.search(r"<h3[^>]*>(.*?) <span", card)[1]
 
 
+def headings(text):
+    """Titles of the cards of a section that a text begins with."""
+    return [heading(card) for card in cards(text.split("</section>")[0]).values()]
+
+
 def buttons(text):
     """The prompts of a page's first chart: name, scores in words, and whether it is shown."""
-    return [
-        (name, scores, shown == "true")
-        for shown, name, scores in re.findall(
-            r'<button type="button" data-card="card\d+" aria-pressed="(\w+)" '
-            r'aria-label="tig/(p\d+): ([^"]*)">',
-            text,
-        )
-    ]
+    pattern = (
+        r'<button type="button" data-card="card\d+" aria-pressed="(\w+)" '
+        r'aria-label="tig/(p\d+): ([^"]*)">'
+    )
+    found = re.findall(pattern, text)
+    return [(name, scores, shown == "true") for shown, name, scores in found]
 
 
 def shown_card(text):
@@ -219,14 +199,10 @@ def test_prompts_stand_from_ahead_to_behind_above_the_pictures_of_one(tmp_path, 
         assert drawn == ["ahead", "ahead", "behind", "behind"]
         assert "mine scores higher on 1 of 4 prompts" in Page(text).said
         assert "theirs on 2, equal on 1." in Page(text).said
-    loses, fail = text.split("mine scores lower on 2 of 4 prompts")[1].split(
-        "generators fail on 2 of 4 prompts"
-    )
-    assert [heading(card) for card in cards(loses).values()] == ["p1", "p3"]
-    assert [heading(card) for card in cards(fail.split("</section>")[0]).values()] == [
-        "p3",
-        "p2",
-    ]
+    _, worst = text.split("mine scores lower on 2 of 4 prompts")
+    loses, fail = worst.split("generators fail on 2 of 4 prompts")
+    assert headings(loses) == ["p1", "p3"]
+    assert headings(fail) == ["p3", "p2"]
     pictures = re.findall(r'<image id="(p\d+)"', text)
     assert len(pictures) == len({*pictures}) == 4 * len(scores)
 
@@ -234,8 +210,7 @@ def test_prompts_stand_from_ahead_to_behind_above_the_pictures_of_one(tmp_path, 
 def test_the_first_pictures_show_what_the_title_says(tmp_path):
     scores = {"mine": [0.1, 0.5, *[0.2] * 10], "theirs": [0.9, 0.7, *[0.8] * 10]}
     text = report_of(tmp_path, generators(tmp_path, scores))
-    found = html.unescape(inside(text, "h1"))
-    assert "rates theirs' images better than mine's" in found
+    assert "rates theirs' images better than mine's" in titled(text)
     assert buttons(text)[0] == ("p0", "theirs 0.90, mine 0.10", True)
     named = re.findall(r"<figcaption><b>(\w+)</b>", shown_card(text))
     assert named == ["theirs", "mine"]
@@ -287,24 +262,21 @@ def rated_results(tmp_path):
 
 def test_the_strip_has_the_largest_disagreements(tmp_path):
     text = rated(tmp_path, {"good": 0.05, "poor": 3.0})
-    assert (
-        "Where judges and the planted order disagree most" not in text
-    )  # no pictures are here
+    # no pictures are here
+    assert "Where judges and the planted order disagree most" not in text
     own = report_of(tmp_path, Results((rated_results(tmp_path),)))
     assert "Your images, judged by viescore 0shot (gpt)" in own
-    assert "Only the images of mine were judged" in html.unescape(inside(own, "h1"))
-    assert (
-        "gpt " in Page(own.split("<main>")[0]).said
-    )  # the answer on the judge follows
+    assert "Only the images of mine were judged" in titled(own)
+    # the answer on the judge follows
+    assert "gpt " in Page(own.split("<main>")[0]).said
     assert "annotators: SC 1.00" in own
 
 
 def test_with_few_ratings_the_page_says_who_leads_and_what_would_decide(tmp_path):
     rng = random.Random(1)
-    means = {"mine": 0.7, "theirs": 0.5}
     scores = {
         name: [mean + rng.uniform(-0.2, 0.2) for _ in range(40)]
-        for name, mean in means.items()
+        for name, mean in (("mine", 0.7), ("theirs", 0.5))
     }
     [run] = generators(tmp_path, scores, picture=False).runs
     records = []
@@ -320,10 +292,9 @@ def test_with_few_ratings_the_page_says_who_leads_and_what_would_decide(tmp_path
     text = (tmp_path / "rank.html").read_text()
     assert inside(text, "h1") == "mine leads so far."
     lead = plain(re.search('<p class="lead">(.*?)</p>', text)[1])
-    assert lead.startswith(
-        "Rating about 20 more prompts of each generator would confirm a lead this large four "
-        "times in five. Result so far: Corrected mean SC of mine: "
-    )
+    confirmed = "would confirm a lead this large four times in five. Result so far: "
+    rating = "Rating about 20 more prompts of each generator"
+    assert lead.startswith(f"{rating} {confirmed}Corrected mean SC of mine: ")
     assert '<progress max="80" value="40"' in text
     assert "40 of 80 images are rated" in text
     rows = [line for line in text.splitlines() if "<tr><td>" in line]
@@ -333,9 +304,8 @@ def test_with_few_ratings_the_page_says_who_leads_and_what_would_decide(tmp_path
 
 def contests(tmp_path, votes):
     """Results of a judge that votes so on contests of two generators."""
-    [run] = generators(
-        tmp_path, {"mine": [0.5] * len(votes), "theirs": [0.5] * len(votes)}
-    ).runs
+    equal = [0.5] * len(votes)
+    [run] = generators(tmp_path, {"mine": equal, "theirs": equal}).runs
     samples = [record.sample for (record,) in run.records["tig"]]
     records = []
     for number, vote in enumerate(votes):
@@ -344,9 +314,8 @@ def contests(tmp_path, votes):
         choice = Choice({"forward": vote, "reverse": vote})
         verdict = Verdict({}, Status.OK, choice=choice)
         records.append((record_of(contest, verdict, MADE),))
-    return Results(
-        (replace(run, judge="pairwise", aspects=(), records={"tig": records}),)
-    )
+    about = {"judge": "pairwise", "aspects": (), "records": {"tig": records}}
+    return Results((replace(run, **about),))
 
 
 @pytest.mark.parametrize(
@@ -368,11 +337,8 @@ def test_the_first_card_is_that_of_the_title(tmp_path, votes, winner, loser):
 
 def test_a_card_says_how_an_image_fared_in_several_contests(tmp_path):
     names = ("aurora", "borealis", "dune")
-    samples = [
-        record.sample
-        for run in generators(tmp_path, {name: [0.5] for name in names}).runs
-        for (record,) in run.records["tig"]
-    ]
+    runs = generators(tmp_path, {name: [0.5] for name in names}).runs
+    samples = [record.sample for run in runs for (record,) in run.records["tig"]]
     votes = {(0, 1): "first", (0, 2): "first", (1, 2): "tie"}
     records = []
     for (one, other), vote in votes.items():
@@ -388,37 +354,28 @@ def test_a_card_says_how_an_image_fared_in_several_contests(tmp_path):
         ("borealis", "won 0 of 2: tied with dune; lost to aurora"),
         ("dune", "won 0 of 2: tied with borealis; lost to aurora"),
     ]
-    assert re.findall(r"on \d and \d", card.split("3 verdicts")[0]) == [
-        "on 0 and 1",
-        "on 1 and 2",
-        "on 1 and 2",
-    ]
+    reasons = re.findall(r"on \d and \d", card.split("3 verdicts")[0])
+    assert reasons == ["on 0 and 1", "on 1 and 2", "on 1 and 2"]
+
+
+SHARPER = "sharpness finds noisy's images sharper than mine's."
+SHARPEST = "sharpness finds noisy's images the sharpest of the three."
+ALIKE = "sharpness cannot tell {mine} and {} apart."
 
 
 @pytest.mark.parametrize(
     ("scores", "said"),
     [
-        (
-            {"mine": [0.9] * 9, "noisy": [1.0] * 9},
-            "sharpness finds noisy's images sharper than mine's.",
-        ),
-        (
-            {"mine": [0.2] * 9, "noisy": [1.0] * 9, "third": [0.1] * 9},
-            "sharpness finds noisy's images the sharpest of the three.",
-        ),
-        (
-            {"{mine}": [0.4, 0.6] * 4, "{}": [0.6, 0.4] * 4},
-            "sharpness cannot tell {mine} and {} apart.",
-        ),
+        ({"mine": [0.9] * 9, "noisy": [1.0] * 9}, SHARPER),
+        ({"mine": [0.2] * 9, "noisy": [1.0] * 9, "third": [0.1] * 9}, SHARPEST),
+        ({"{mine}": [0.4, 0.6] * 4, "{}": [0.6, 0.4] * 4}, ALIKE),
     ],
 )
 def test_a_pixel_measure_says_what_it_measures(tmp_path, scores, said):
     [run] = generators(tmp_path, scores).runs
-    run = replace(
-        run, label="sharpness", judge="sharpness", setting="", model="sharpness"
-    )
-    text = report_of(tmp_path, Results((run,)))
-    assert html.unescape(inside(text, "h1")) == said
+    named = dict.fromkeys(("label", "judge", "model"), "sharpness")
+    text = report_of(tmp_path, Results((replace(run, **named, setting=""),)))
+    assert titled(text) == said
     assert "sharpness measures edges, including those of noise." in Page(text).said
 
 
@@ -434,22 +391,19 @@ def test_undecided_contests_say_so_once(tmp_path):
 
 
 def test_one_generator_is_shown_by_its_extremes(tmp_path):
-    text = report_of(
-        tmp_path, generators(tmp_path, {"mine": [n / 10 for n in range(1, 10)]})
-    )
+    scores = {"mine": [n / 10 for n in range(1, 10)]}
+    text = report_of(tmp_path, generators(tmp_path, scores))
     lowest, highest = text.split("The lowest scores")[1].split("The highest scores")
-    assert [heading(card) for card in cards(lowest).values()] == split("p0 p1 p2 p3")
-    found = [heading(card) for card in cards(highest.split("</section>")[0]).values()]
-    assert found == ["p8", "p7", "p6", "p5"]
+    assert headings(lowest) == ["p0", "p1", "p2", "p3"]
+    assert headings(highest) == ["p8", "p7", "p6", "p5"]
     assert "Distribution of SC, semantic consistency" in text
 
 
 def test_a_note_of_all_cards_is_said_once_and_scores_are_rounded(tmp_path):
     scores = {"mine": [4.31e-05, 0.5, 0.25], "theirs": [0.5, 0.123456, 0.3]}
-    text = report_of(
-        tmp_path, generators(tmp_path, scores, note="trained on its own drawings only")
-    )
-    assert text.count("trained on its own drawings only") == 1
+    note = "trained on its own drawings only"
+    text = report_of(tmp_path, generators(tmp_path, scores, note=note))
+    assert text.count(note) == 1
     assert "e-05" not in text.split('id="gallery"')[1].split('id="appendix"')[0]
     assert '<span class="score">SC 0.12</span>' in text
     assert 'class="status"' not in text
@@ -458,27 +412,22 @@ def test_a_note_of_all_cards_is_said_once_and_scores_are_rounded(tmp_path):
 def test_the_chart_is_as_wide_as_the_page_and_has_a_legend(tmp_path):
     text = rated(tmp_path, {"good": 0.05, "poor": 3.0, "few": 0.1}, few=("few",))
     [drawn] = re.findall(r'<div class="forest".*?</div>\n</div>', text, re.DOTALL)
-    assert (
-        drawn.count('<circle class="dot worse"')
-        == drawn.count('<circle class="dot"')
-        == 1
-    )
+    for kind in ("dot worse", "dot"):
+        assert drawn.count(f'<circle class="{kind}"') == 1
     assert "Grey: significantly worse than the first." in text
     assert drawn.count('<circle class="dot unranked"') == 1
     assert "not ranked: a score for 20 of 60 samples" in drawn
     assert drawn.count(">best constant answer</text>") == 1
     assert drawn.count('class="band"') == 3
-    assert all(
-        place.endswith("%") for place in re.findall(r'(?:x1|x2|cx)="([^"]+)"', drawn)
-    )
+    places = re.findall(r'(?:x1|x2|cx)="([^"]+)"', drawn)
+    assert all(place.endswith("%") for place in places)
     assert "Grey" not in rated(tmp_path / "one", {"good": 0.05})
 
 
 def test_with_many_judges_there_are_fewer_cards_and_the_page_says_how_many(tmp_path):
     [run] = generators(tmp_path, {"mine": [0.5] * 250}, picture=False).runs
-    runs = tuple(
-        replace(run, label=f"judge {n:02}", model=f"judge {n:02}") for n in range(20)
-    )
+    names = [f"judge {n:02}" for n in range(20)]
+    runs = tuple(replace(run, label=name, model=name) for name in names)
     text = report_of(tmp_path, Results(runs))
     assert 100 <= text.split('id="cards"')[1].count("<article") <= 106
     assert re.search(r"10\d of 250 cards are shown, .* and 25 random cards", text)
@@ -486,14 +435,11 @@ def test_with_many_judges_there_are_fewer_cards_and_the_page_says_how_many(tmp_p
 
 def test_drawn_images_are_on_the_page(tmp_path, vieval, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "vieval.yaml").write_text(
-        "store: {use: false}\nstatistics: {draws: 50}\n"
-    )
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
-    vieval(
-        "score --benchmark vieval_demo --judge sharpness --limit 24 "
-        "--out verdicts.jsonl"
-    )
+    options = tmp_path / "vieval.yaml"
+    options.write_text("store: {use: false}\nstatistics: {draws: 50}\n")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(options))
+    command = "score --benchmark vieval_demo --judge sharpness --limit 24"
+    vieval(f"{command} --out verdicts.jsonl")
     vieval("report", "verdicts.jsonl", "--out", "page")
     page = (tmp_path / "page" / "report.html").read_text()
     assert page.count('<div class="strip">') == 1
@@ -502,9 +448,8 @@ def test_drawn_images_are_on_the_page(tmp_path, vieval, monkeypatch):
 
 def test_a_judge_that_refuses_much_says_so_on_the_first_screen(tmp_path):
     some = {"aurora": [0.8, None] * 6, "borealis": [0.6, 0.7, None] * 4}
-    [lead] = re.findall(
-        '<p class="lead">(.*?)</p>', report_of(tmp_path, generators(tmp_path, some))
-    )
+    text = report_of(tmp_path, generators(tmp_path, some))
+    [lead] = re.findall('<p class="lead">(.*?)</p>', text)
     assert lead.endswith(" 10 of 24 verdicts have no score (10 refusal).")
     few = {"aurora": [0.8] * 12, "borealis": [0.6] * 11 + [None]}
     assert "have no score" not in report_of(tmp_path, generators(tmp_path, few))

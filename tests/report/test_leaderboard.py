@@ -10,7 +10,7 @@ from shlex import split
 import numpy as np
 import pytest
 
-from tests.builders import a_rated_folder, poor, right
+from tests.builders import a_label_file, a_rated_folder, poor, right
 from tests.refusals import refusal
 from tests.stored_results import csv_rows
 from vieval_plugin.cli import main
@@ -25,37 +25,24 @@ OPTIONS = StatisticsOptions(draws=200)
 
 
 def provenance(backbone, temperature=0.0, pack="abc", judge="viescore"):
+    backbone_options = {"model": backbone, "temperature": temperature}
     options = {
         "judges": {judge: {"reminders": 1}},
-        "backbones": {
-            "judge": {
-                "model": backbone,
-                "temperature": temperature,
-                "num_concurrent": 8,
-            }
-        },
+        "backbones": {"judge": {**backbone_options, "num_concurrent": 8}},
     }
-    return Provenance(
-        judge,
-        ("0shot",),
-        ("SC",),
-        backbone,
-        f"{judge}/v1",
-        pack,
-        f"{temperature}{pack}",
-        options=options,
-    )
+    made = (f"{judge}/v1", pack, f"{temperature}{pack}")
+    return Provenance(judge, ("0shot",), ("SC",), backbone, *made, options=options)
 
 
 def run(folder, source, scored, benchmark="vieval_demo", name="1"):
     """A samples file of a judge of SC."""
-    return a_rated_folder(
-        folder,
-        scored,
-        source=source,
-        benchmark=benchmark,
-        name=f"{name}_samples_task.jsonl",
-    )
+    about = {"benchmark": benchmark, "name": f"{name}_samples_task.jsonl"}
+    return a_rated_folder(folder, scored, source=source, **about)
+
+
+def runs_of(tmp_path, **scored):
+    """The samples files of judges by name."""
+    return [run(tmp_path / name, provenance(name), one) for name, one in scored.items()]
 
 
 def reported(out, *results, labels=(), options=OPTIONS):
@@ -65,58 +52,38 @@ def reported(out, *results, labels=(), options=OPTIONS):
 
 
 def ranked(out):
-    of_judges = [row for row in csv_rows(out / "numbers.csv") if row["role"] == "judge"]
-    return [
-        row
-        for row in of_judges
-        if (row["part"], row["statistic"]) == ("all", "spearman")
-    ]
+    kind = ("judge", "all", "spearman")
+    rows = csv_rows(out / "numbers.csv")
+    return [row for row in rows if (row["role"], row["part"], row["statistic"]) == kind]
 
 
 def marks(out):
     """What a report's leaderboard marks, by judge."""
-    return {
-        row["judge"]: row["marks"]
-        for row in csv_rows(out / "vieval_demo_headline_1.csv")
-        if row["rank"]
-    }
+    rows = csv_rows(out / "vieval_demo_headline_1.csv")
+    return {row["judge"]: row["marks"] for row in rows if row["rank"]}
 
 
 def test_judges_are_ranked_each_two_on_what_both_scored(tmp_path):
     out = tmp_path / "out"
-    failing = run(
-        tmp_path / "c",
-        provenance("failing"),
-        lambda n, people: None if n < 20 else right(n, people),
-    )
-    given = [
-        run(tmp_path / "a", provenance("poor"), poor),
-        run(tmp_path / "b", provenance("right"), right),
-        failing,
-    ]
+    failing = lambda n, people: None if n < 20 else right(n, people)
+    given = runs_of(tmp_path, poor=poor, right=right, failing=failing)
     found = reported(out, *given)
     ranks = {judge: (row["rank_from"], row["rank_to"]) for judge, row in found.items()}
     assert ranks == {"right": ("1", "2"), "failing": ("1", "2"), "poor": ("3", "3")}
-    assert {judge: row["n"] for judge, row in found.items()} == {
-        "right": "80",
-        "failing": "60",
-        "poor": "80",
-    }
+    counts = {judge: row["n"] for judge, row in found.items()}
+    assert counts == {"right": "80", "failing": "60", "poor": "80"}
     assert found["failing"]["failures"] == "20"
     assert found["failing"]["coverage"] == "0.75"
-    pairs = {(row["better"], row["worse"]): row for row in csv_rows(out / "pairs.csv")}
-    assert {
-        names: (row["n"], row["significant"])
-        for names, row in pairs.items()
-        if "poor" in names
-    } == {("right", "poor"): ("80", "yes"), ("failing", "poor"): ("60", "yes")}
-    [between] = [row for names, row in pairs.items() if "poor" not in names]
-    assert (between["n"], between["significant"]) == ("60", "no")
-    text = (out / "report.md").read_text()
-    assert re.search(
-        r"(right|failing) agrees most with .*, but cannot be told apart from",
-        text.split("## ")[0],
-    )
+    pairs = {
+        (row["better"], row["worse"]): (row["n"], row["significant"])
+        for row in csv_rows(out / "pairs.csv")
+    }
+    assert pairs.pop(("right", "poor")) == ("80", "yes")
+    assert pairs.pop(("failing", "poor")) == ("60", "yes")
+    assert list(pairs.values()) == [("60", "no")]
+    head = (out / "report.md").read_text().split("## ")[0]
+    said = r"(right|failing) agrees most with .*, but cannot be told apart from"
+    assert re.search(said, head)
 
 
 @pytest.mark.parametrize("judges", [6, 7])
@@ -158,10 +125,8 @@ def test_over_benchmarks_a_judge_has_the_mean_of_its_numbers(tmp_path):
 
 def test_two_runs_of_one_model_are_called_by_what_differs(tmp_path):
     cold, hot = provenance("m"), provenance("m", 0.7)
-    path = tmp_path / "out"
-    found = reported(
-        path, run(tmp_path / "a", cold, right), run(tmp_path / "b", hot, poor)
-    )
+    runs = run(tmp_path / "a", cold, right), run(tmp_path / "b", hot, poor)
+    found = reported(tmp_path / "out", *runs)
     assert set(found) == {"m (temperature=0.0)", "m (temperature=0.7)"}
     other = provenance("m", pack="def")
     path = tmp_path / "packs"
@@ -170,33 +135,24 @@ def test_two_runs_of_one_model_are_called_by_what_differs(tmp_path):
 
 
 def test_namesakes_are_called_by_judge_setting_and_pack_each_once(tmp_path):
+    paper = Provenance("cigeval", ("paper",), ("SC",), "m", "cigeval/v1", "abc")
+    shots = provenance("m"), replace(provenance("m"), settings=("1shot",))
     given = [
-        run(
-            tmp_path / "paper",
-            Provenance("cigeval", ("paper",), ("SC",), "m", "cigeval/v1", "abc"),
-            right,
-        ),
-        run(tmp_path / "0shot", provenance("m"), right),
-        run(tmp_path / "1shot", replace(provenance("m"), settings=("1shot",)), right),
+        run(tmp_path / name, source, right)
+        for name, source in zip(
+            ("paper", "0shot", "1shot"), (paper, *shots), strict=True
+        )
     ]
     labels = [one.label for one in load_results(given).runs]
-    assert labels == [
-        "m (CIGEval)",
-        "m (VIEScore, setting 0shot)",
-        "m (VIEScore, setting 1shot)",
-    ]
+    settings = [f"m (VIEScore, setting {name})" for name in ("0shot", "1shot")]
+    assert labels == ["m (CIGEval)", *settings]
     own = replace(provenance("m", pack="xyz"), pack="my_wording")
     judged = {"judges": {"viescore": {"reminders": 1, "pack": "my_wording"}}}
     own = replace(own, options={**own.options, **judged})
     found = load_results([tmp_path / "0shot", run(tmp_path / "own", own, right)]).runs
-    assert [one.label for one in found] == [
-        "m (pack=my_wording)",
-        "m (pack=viescore/v1)",
-    ]
-    assert [one.name.details for one in found] == [
-        "pack=my_wording",
-        "pack=viescore/v1",
-    ]
+    details = ["pack=my_wording", "pack=viescore/v1"]
+    assert [one.label for one in found] == [f"m ({text})" for text in details]
+    assert [one.name.details for one in found] == details
 
 
 def test_two_runs_into_one_folder_do_not_take_each_others_place(tmp_path):
@@ -204,44 +160,30 @@ def test_two_runs_into_one_folder_do_not_take_each_others_place(tmp_path):
     run(tmp_path / "a", provenance("m", 0.7), poor, name="2")
     run(tmp_path / "a", provenance("m", 0.7), right, name="3")
     found = load_results([tmp_path / "a"])
-    assert [one.label for one in found.runs] == [
-        "m (temperature=0.0)",
-        "m (temperature=0.7)",
-    ]
+    labels = [one.label for one in found.runs]
+    assert labels == ["m (temperature=0.0)", "m (temperature=0.7)"]
     scores = [one.records["tie"][1][0].verdict.scores["SC"] for one in found.runs]
     assert scores[0] == scores[1]  # of the two hot ones, the newest
 
 
 def test_labels_tell_apart_what_nothing_else_does(tmp_path):
-    given = [
-        run(tmp_path / name, provenance("m"), scored)
-        for name, scored in (("a", right), ("b", poor))
-    ]
-    assert re.search(
-        "line 1: .* is also in line 1 of .*a/1_samples_task.jsonl; .* --label",
-        refusal(load_results, given),
-    )
-    assert set(reported(tmp_path / "out", *given, labels=("before", "after"))) == {
-        "before",
-        "after",
-    }
+    scored = {"a": right, "b": poor}
+    given = [run(tmp_path / name, provenance("m"), one) for name, one in scored.items()]
+    said = "line 1: .* is also in line 1 of .*a/1_samples_task.jsonl; .* --label"
+    assert re.search(said, refusal(load_results, given))
+    labels = ("before", "after")
+    assert set(reported(tmp_path / "out", *given, labels=labels)) == {*labels}
     line = refusal(load_results, given, ["before"])
     assert "1 label for 2 results; pass one --label per result" in line
 
 
 def test_options_that_change_no_answer_make_no_other_run(tmp_path):
     source = provenance("m")
-    patient = {
-        **source.options,
-        "backbones": {
-            "judge": {**source.options["backbones"]["judge"], "num_concurrent": 1}
-        },
-    }
+    backbone = {**source.options["backbones"]["judge"], "num_concurrent": 1}
+    patient = {**source.options, "backbones": {"judge": backbone}}
+    other = replace(source, options=patient, config_hash="other")
     first = run(tmp_path / "a", source, right)
-    path = tmp_path / "b"
-    second = run(
-        path, replace(source, options=patient, config_hash="other"), right, "imagenhub"
-    )
+    second = run(tmp_path / "b", other, right, "imagenhub")
     assert [one.label for one in load_results([first, second]).runs] == ["m", "m"]
 
 
@@ -260,13 +202,10 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_reported(tmp_path, 
 
 def test_a_report_removes_what_an_earlier_one_wrote_and_nothing_else(tmp_path):
     a = run(tmp_path / "a", provenance("right"), right)
+    others = (("poor", "vieval_demo"), ("poor", "imagenhub"), ("right", "imagenhub"))
     b, c, d = (
         run(tmp_path / f"{model}{benchmark}", provenance(model), poor, benchmark)
-        for model, benchmark in (
-            ("poor", "vieval_demo"),
-            ("poor", "imagenhub"),
-            ("right", "imagenhub"),
-        )
+        for model, benchmark in others
     )
     out = tmp_path / "out"
     reported(out, a, b, c, d)
@@ -289,13 +228,12 @@ def test_ratings_tell_how_far_a_judge_agrees(tmp_path, capsys):
     scores = [float(score) for score in rng.random(20)]
     found = [Verdict({"SC": score}, Status.OK) for score in scores]
     write_verdicts(tmp_path / "v.jsonl", samples, found, provenance("m"))
-    said = [
-        f"own,tig,u{n},mine,0,{who},SC,{score:.3f}"
+    labels = [
+        {"uid": f"u{n}", "generator": "mine", "rater": who, "value": f"{score:.3f}"}
         for n, score in enumerate(scores)
         for who in ("ann", "ben")
     ]
-    header = "benchmark,part,uid,generator,draw,rater,aspect,value"
-    (tmp_path / "r.csv").write_text("\n".join([header, *said]))
+    a_label_file(tmp_path / "r.csv", [{"draw": 0, **label} for label in labels])
     out = tmp_path / "out"
     got = main(split(f"report {tmp_path}/v.jsonl --human {tmp_path}/r.csv --out {out}"))
     assert got == 0
@@ -319,41 +257,27 @@ def everywhere(tmp_path, vieval, *results):
     """The texts of a report in which a mark is looked for, by where they are."""
     out = tmp_path / "out"
     terminal = vieval("report", *results, "--out", out).out
-    texts = {
-        name: (out / name).read_text()
-        for name in ("report.md", "report.html", "vieval_demo_headline_1.csv")
-    }
-    return texts | {"terminal": terminal}
+    names = ("report.md", "report.html", "vieval_demo_headline_1.csv")
+    return {**{name: (out / name).read_text() for name in names}, "terminal": terminal}
 
 
 def test_a_place_that_depends_on_failures_is_marked(tmp_path, vieval):
-    given = [
-        run(tmp_path / "a", provenance("lenient"), lenient),
-        run(tmp_path / "b", provenance("poor"), poor),
-        run(tmp_path / "c", provenance("right"), right),
-    ]
+    given = runs_of(tmp_path, lenient=lenient, poor=poor, right=right)
     texts = everywhere(tmp_path, vieval, *given)
     meaning = "place depends on failures: the first place leaves out failed verdicts"
+    terminal = texts.pop("terminal")
     for words in ("failures: 2", "failures: 3", meaning):
-        assert words in texts["terminal"]  # where cells are wrapped
+        assert words in terminal  # where cells are wrapped
     for where, text in texts.items():
-        if where == "terminal":
-            continue
-        assert (
-            text.count("place depends on failures: 2 without them, 3 with them") >= 1
-        ), where
-        assert (
-            text.count("place depends on failures: 3 without them, 2 with them") >= 1
-        ), where
+        for without, with_them in ((2, 3), (3, 2)):
+            place = f"{without} without them, {with_them} with them"
+            assert f"place depends on failures: {place}" in text, where
         assert "1 without them" not in text, where
         assert (meaning in text) == ("csv" not in where)
 
 
 def test_a_judge_that_does_not_look_is_marked(tmp_path, vieval):
-    given = [
-        run(tmp_path / "a", provenance("blind"), blind),
-        run(tmp_path / "b", provenance("right"), right),
-    ]
+    given = runs_of(tmp_path, blind=blind, right=right)
     for where, text in everywhere(tmp_path, vieval, *given).items():
         assert "not above the constant" in text, where
     assert marks(tmp_path / "out") == {"blind": "not above the constant", "right": ""}
@@ -363,12 +287,9 @@ def test_a_judge_that_does_not_look_is_marked(tmp_path, vieval):
 
 
 def test_one_judge_alone_is_marked_too(tmp_path, vieval):
-    path = tmp_path / "out"
-    printed = vieval(
-        "report", run(tmp_path / "a", provenance("blind"), blind), "--out", path
-    ).out
-    assert printed.startswith(
-        "blind is not shown to be better than a constant answer on vieval_demo."
-    )
+    [given] = runs_of(tmp_path, blind=blind)
+    printed = vieval("report", given, "--out", tmp_path / "out").out
+    said = "blind is not shown to be better than a constant answer on vieval_demo."
+    assert printed.startswith(said)
     first, *_ = csv_rows(tmp_path / "out" / "vieval_demo_headline_1.csv")
     assert first["marks"] == "not above the constant"

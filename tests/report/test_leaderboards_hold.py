@@ -5,14 +5,11 @@ Each judge gives what people said with noise of its own, so that the true order 
 noise.
 """
 
-from __future__ import annotations
-
+import itertools
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from tests.leaderboards import headlines_of
 from tests.refusals import refusal
@@ -20,86 +17,61 @@ from tests.runs import run_of
 from tests.voted import contest
 from tests.voted import run as voting
 from vieval_plugin.judges.protocol import Status, Verdict
-from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
-from vieval_plugin.records import Run
 from vieval_plugin.report.answer import answer
 from vieval_plugin.report.own_samples import benchmarks_with_runs
 from vieval_plugin.report.tables import mark_notes, marks_of
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.text.errors import VievalError
 
 OPTIONS = StatisticsOptions(draws=200)
 MODELS = {"tie": ("A", "B", "C"), "tig": ("D", "E", "F"), "sdie": ("G", "H")}
 UIDS = 60
-Scored = Callable[[str, str, int], bool]
 
 
-def ratings(part: str, model: str, uid: int, annotators: int = 3) -> tuple[float, ...]:
+def ratings(part, model, uid, annotators=3):
     rng = np.random.default_rng([ord(model), uid])
     quality = rng.normal()
-    return tuple(
-        (
-            np.digitize(quality + 0.5 * rng.normal(size=annotators), [-0.5, 0.5]) / 2
-        ).tolist()
-    )
+    told = np.digitize(quality + 0.5 * rng.normal(size=annotators), [-0.5, 0.5])
+    return tuple((told / 2).tolist())
 
 
-def judge(
-    label: str,
-    noise: float,
-    scored: Scored = lambda part, model, uid: True,
-    parts: Sequence[str] = tuple(MODELS),
-    annotators: int = 3,
-    seed: int = 0,
-) -> Run:
+def judge(label, noise, scored=lambda *_: True, annotators=3, seed=0):
     rows = []
-    for part in parts:
-        for model in MODELS[part]:
-            for uid in range(UIDS):
-                people = ratings(part, model, uid, annotators)
-                own = np.random.default_rng(
-                    [seed, *label.encode(), ord(model), uid]
-                ).normal()
-                score = (
-                    float(
-                        np.clip(
-                            round(5 + 3 * (np.mean(people) - 0.5 + noise * own)), 0, 10
-                        )
-                    )
-                    / 10
-                )
-                scores = {"O": score} if scored(part, model, uid) else {}
-                rows.append((part, model, f"u{uid:03}", scores, {"O": people}))
+    for part, models in MODELS.items():
+        for model, uid in itertools.product(models, range(UIDS)):
+            people = ratings(part, model, uid, annotators)
+            seeds = [seed, *label.encode(), ord(model), uid]
+            own = np.random.default_rng(seeds).normal()
+            points = round(5 + 3 * (np.mean(people) - 0.5 + noise * own))
+            scores = {"O": float(np.clip(points, 0, 10)) / 10}
+            scores = scores if scored(part, model, uid) else {}
+            rows.append((part, model, f"u{uid:03}", scores, {"O": people}))
     return run_of(label, rows, benchmark="imagenhub")
 
 
-def board(*runs: Run, options: StatisticsOptions = OPTIONS) -> Leaderboard:
+def board(*runs, options=OPTIONS):
     family = ByImageModel(rated=("O",))
-    [made] = headlines_of(
-        family, "imagenhub", tuple(MODELS), runs, options, "annotators on imagenhub"
-    )
+    of = ("imagenhub", tuple(MODELS), runs, options, "annotators on imagenhub")
+    [made] = headlines_of(family, *of)
     return made
 
 
-def sentences(made: Leaderboard) -> tuple[str, ...]:
+def sentences(made):
     return answer(made).lines
 
 
-def order(made: Leaderboard) -> list[str]:
+def order(made):
     return [number.system for number in made.ranked]
 
 
-def shown(
-    made: Leaderboard,
-) -> dict[str, tuple[tuple[int, int] | None, float, float, float]]:
+def shown(made):
     return {
         n.system: (n.ranks, n.estimate.value, n.estimate.low, n.estimate.high)
         for n in made.numbers
     }
 
 
-def few_of_a_part(part: str, model: str, uid: int) -> bool:
+def few_of_a_part(part, model, uid):
     return part != "sdie" or uid < 5
 
 
@@ -130,17 +102,13 @@ def test_a_judge_that_answered_a_twentieth_is_in_no_order_and_no_cell_of_two_has
     few_number = made.number_of("few")
     assert str(few_number.estimate.coverage) == "1 of 3 task types, 1 of 8 image models"
     assert few_number.unranked == "no value for sdie, tig"
-    only_few = board(few)
-    assert sentences(only_few)[1].endswith(
-        " on 1 of 3 task types, 1 of 8 image models."
-    )
+    evidence = sentences(board(few))[1]
+    assert evidence.endswith(" on 1 of 3 task types, 1 of 8 image models.")
 
 
 def test_twelve_judges_of_different_noise_are_not_all_alike():
-    judges = [
-        judge(f"judge {n:02}", noise, seed=1)
-        for n, noise in enumerate([0.3] * 4 + [0.7] * 4 + [2.5] * 4)
-    ]
+    noises = [0.3] * 4 + [0.7] * 4 + [2.5] * 4
+    judges = [judge(f"judge {n:02}", noise, seed=1) for n, noise in enumerate(noises)]
     made = board(*judges)
     first = answer(made).title
     assert first.startswith("judge 0")
@@ -149,21 +117,17 @@ def test_twelve_judges_of_different_noise_are_not_all_alike():
     for better in range(4):
         for worse in range(8, 12):
             assert made.comparison.beats(f"judge {better:02}", f"judge {worse:02}")
-    assert not any(
-        made.comparison.beats(f"judge {a:02}", f"judge {b:02}")
-        for a in range(4)
-        for b in range(4)
-    )
+    best = [f"judge {n:02}" for n in range(4)]
+    pairs = itertools.product(best, best)
+    assert not any(made.comparison.beats(one, other) for one, other in pairs)
 
 
 def test_more_pairs_than_permutations_can_resolve_are_said():
     made = board(GOOD, POOR)
     many = replace(made.comparison, pairs=made.comparison.pairs * 501)
-    assert "no test supports the ranks" in many.warnings()[0]
-    assert any(
-        "no test supports the ranks" in line
-        for line in sentences(replace(made, comparison=many))
-    )
+    said = "no test supports the ranks"
+    assert said in many.warnings()[0]
+    assert said in "\n".join(sentences(replace(made, comparison=many)))
 
 
 def test_far_below_the_ceiling_and_no_better_than_a_constant_are_both_said():
@@ -182,7 +146,7 @@ def test_far_below_the_ceiling_and_no_better_than_a_constant_are_both_said():
 
 
 def test_failures_that_decide_a_place_are_marked_and_missing_samples_are_no_failures():
-    def lost(status: Status) -> Run:
+    def lost(status):
         """A good judge without the samples on which people agree that the image is good."""
         made = judge("lossy", 0.2)
         for rows in made.records.values():
@@ -193,10 +157,8 @@ def test_failures_that_decide_a_place_are_marked_and_missing_samples_are_no_fail
 
     for status, marked in ((Status.REFUSAL, True), (Status.MISSING, False)):
         made = board(lost(status), FAIR, POOR)
-        assert (
-            any("place depends on failures" in mark for mark in marks_of(made, "lossy"))
-            is marked
-        )
+        depends = "place depends on failures" in "\n".join(marks_of(made, "lossy"))
+        assert depends is marked
         assert bool(mark_notes([made])) is marked
 
 
@@ -213,15 +175,9 @@ def test_results_on_ratings_of_another_commit_are_refused_in_one_line():
     other = judge("other", 0.3)
     [record] = other.records["tie"][7]
     other.records["tie"][7] = (replace(record, ratings={"O": (0.0, 0.0, 0.5)}),)
-    with pytest.raises(VievalError) as error:
-        benchmarks_with_runs([GOOD, other])
-    assert str(error.value).count("\n") == 0
-    assert str(error.value).startswith(
-        "imagenhub/tie/A/u007: people's ratings of O are "
-    )
-    assert str(error.value).endswith(
-        "0, 0, 0.5 in those of other; run both on the same data"
-    )
+    line = refusal(benchmarks_with_runs, [GOOD, other])
+    assert line.startswith("imagenhub/tie/A/u007: people's ratings of O are ")
+    assert line.endswith("0, 0, 0.5 in those of other; run both on the same data")
     found = [benchmark.name for benchmark, _ in benchmarks_with_runs([GOOD, FAIR])]
     assert found == ["imagenhub"]
     voted = [
@@ -229,25 +185,19 @@ def test_results_on_ratings_of_another_commit_are_refused_in_one_line():
         for label, vote in (("one", "first"), ("other", "second"))
     ]
     said = (
-        "^b/t/a: people's votes are first in the results of one, but second in those of other; "
-        "run both on the same data$"
+        "b/t/a: people's votes are first in the results of one, but second in those of other; "
+        "run both on the same data"
     )
-    assert re.search(said, refusal(benchmarks_with_runs, voted))
+    assert refusal(benchmarks_with_runs, voted) == said
 
 
 def test_samples_that_a_log_of_another_commit_has_and_others_lack_change_no_pair():
     """A log with other uids in one part: what both have is compared, and coverage is said."""
     renamed = judge("renamed", 0.5)
-    renamed.records["sdie"] = [
-        (
-            replace(
-                record,
-                id=replace(record.id, uid=f"new{record.id.uid}"),
-                group=f"new{record.group}",
-            ),
-        )
-        for (record,) in renamed.records["sdie"]
-    ]
+    for place, (record,) in enumerate(renamed.records["sdie"]):
+        identity = replace(record.id, uid=f"new{record.id.uid}")
+        changed = replace(record, id=identity, group=f"new{record.group}")
+        renamed.records["sdie"][place] = (changed,)
     made = board(GOOD, renamed)
     pair = made.comparison.pair_of("good", "renamed")
     assert pair is not None

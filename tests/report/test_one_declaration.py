@@ -2,8 +2,6 @@
 card, leaderboard, host.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -28,7 +26,7 @@ OPTIONS = StatisticsOptions(draws=50)
 
 
 @pytest.fixture
-def declared(monkeypatch: pytest.MonkeyPatch) -> Benchmark:
+def declared(monkeypatch):
     benchmark = Benchmark(
         *("toy", {"all": 60}, lambda root, part: [], lambda root, part: [], REPORT),
         source="a test",
@@ -45,13 +43,11 @@ def test_a_statistic_of_one_declaration_stands_in_every_face(declared, tmp_path)
     runs = (run("good", range(3)), run("poor", range(20)))
     results = Results(runs)
     written = write_report(results, tmp_path, OPTIONS)
-    rows = [
-        row
-        for row in csv_rows(tmp_path / "numbers.csv")
-        if row["statistic"] == "right_side"
-    ]
+    rows = csv_rows(tmp_path / "numbers.csv")
+    rows = [row for row in rows if row["statistic"] == "right_side"]
     number = next(row for row in rows if row["system"] == "good")
-    shown = f"{float(number['value']):.3f} [{float(number['low']):.3f}, {float(number['high']):.3f}]"
+    value, low, high = (float(number[name]) for name in ("value", "low", "high"))
+    shown = f"{value:.3f} [{low:.3f}, {high:.3f}]"
     assert {row["system"] for row in rows if row["role"] == "judge"} == {"good", "poor"}
     assert any("right side" in line for line in written.lines)
     assert any(shown in line for line in written.lines)
@@ -60,37 +56,23 @@ def test_a_statistic_of_one_declaration_stands_in_every_face(declared, tmp_path)
         assert shown in text, name
         assert "right side" in text.lower(), name
     [document] = json.loads((tmp_path / "cells.json").read_text())
-    cell = next(
-        c
-        for c in document["cells"]
-        if (c["judge"], c["statistic"]) == ("good", "right_side")
-    )
-    assert f"{cell['value']:.6g}" == number["value"]
+    cells = {(c["judge"], c["statistic"]): c["value"] for c in document["cells"]}
+    assert f"{cells['good', 'right_side']:.6g}" == number["value"]
     findings = json.loads((tmp_path / "findings.json").read_text())
     assert findings["pairs"][0]["better"] == "good"
-    assert (
-        findings["answers"][0]["title"]
-        == written.lines[0]
-        == "good agrees best with annotators on toy."
-    )
-    found = written.lines[0]
-    assert found == lines(sections_of(results, "judges", OPTIONS), OPTIONS)[0]
-    summary = summary_of(
-        declared.report,
-        [observe(r) for r in runs[0].records["all"]],
-        Rating(("SC",)),
-        "toy",
-        "all",
-        OPTIONS,
-    )
+    title = findings["answers"][0]["title"]
+    assert title == written.lines[0] == "good agrees best with annotators on toy."
+    assert title == lines(sections_of(results, "judges", OPTIONS), OPTIONS)[0]
+    observed = [observe(r) for r in runs[0].records["all"]]
+    rated = (Rating(("SC",)), "toy", "all", OPTIONS)
+    summary = summary_of(declared.report, observed, *rated)
     assert host_table_cell(summary).startswith(shown)
     judge = place_judge(runs[0], tmp_path, OPTIONS)
     entry = entry_of(judge, [], tmp_path)
     found = {f"{row.value:g}" for row in entry.numbers if row.statistic == "right_side"}
-    assert f"{float(number['value']):g}" in found
-    assert "right side" in markdown_text(
-        card_of("a test", [judge], [entry], [], [], [], OPTIONS), [judge]
-    )
+    assert f"{value:g}" in found
+    card = card_of("a test", [judge], [entry], [], [], [], OPTIONS)
+    assert "right side" in markdown_text(card, [judge])
     views = views_of(declared, runs, (), OPTIONS)
     assert views[0].board.title == "right side"
     assert f"{views[0].numbers[0].estimate.value:.6g}" == number["value"]

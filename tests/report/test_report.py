@@ -1,13 +1,12 @@
 """The folder that `vieval report` writes."""
 
 import json
-import re
 
 import numpy as np
 import pytest
 
 from tests.refusals import refusal
-from tests.stored_results import csv_rows, result, write_results
+from tests.stored_results import csv_rows, read_lines, result, write_results
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance
@@ -33,9 +32,8 @@ def results(folder, benchmark=BENCHMARK, lacking=0):
         scores = {"SC": float(rng.random())}
         verdict = Verdict(scores, Status.OK, findings=("no plan",) * (number % 2))
         if number < lacking:
-            verdict = Verdict(
-                {}, Status.NOT_APPLICABLE, rationale="the sample has no source image"
-            )
+            reason = "the sample has no source image"
+            verdict = Verdict({}, Status.NOT_APPLICABLE, rationale=reason)
         provenance = Provenance("mine", ("plain",), ("SC",), "a backbone | of pipes")
         rows.append(result(sample, verdict, provenance))
     return write_results(folder, rows)
@@ -54,17 +52,14 @@ def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path):
     assert [*document] == ["benchmark", "cells"]
     [remark] = csv_rows(out / f"{BENCHMARK}_findings.csv")
     assert [*remark.values()] == ["a backbone | of pipes", "no plan", "10", "10 of 20"]
-    [found] = [
-        n
-        for n in csv_rows(out / "numbers.csv")
-        if (n["part"], n["role"]) == ("tie", "judge") and n["low"]
-    ]
     findings = json.loads((out / "findings.json").read_text())
-    [in_json] = [
-        n
-        for n in findings["numbers"]
-        if (n["part"], n["role"]) == ("tie", "judge") and n["low"] is not None
-    ]
+
+    def of_judge(numbers):
+        kinds = [n for n in numbers if (n["part"], n["role"]) == ("tie", "judge")]
+        return [n for n in kinds if n["low"] not in ("", None)]
+
+    [found] = of_judge(csv_rows(out / "numbers.csv"))
+    [in_json] = of_judge(findings["numbers"])
     for name in ("value", "low", "high", "n"):
         assert in_json[name] == float(found[name])
     assert findings["seed"] == 0
@@ -77,38 +72,25 @@ def test_image_models_are_ranked_against_an_order_given(tmp_path):
     write_report(load_results([run]), tmp_path / "out", OPTIONS, order=order)
     [row] = csv_rows(tmp_path / "out" / f"{BENCHMARK}_order.csv")
     [rank_of] = csv_rows(tmp_path / "out" / f"{BENCHMARK}_order_ranks.csv")
-    judged = [
-        json.loads(json.loads(line)["filtered_resps"])
-        for line in next(run.iterdir()).read_text().splitlines()
-    ]
-    means = [
-        np.mean(
-            [
-                one["verdict"]["scores"]["SC"]
-                for one in judged
-                if one["id"]["image_model"] == f"model {n}"
-            ]
-        )
-        for n in range(2)
-    ]
-    right = bool(means[1] > means[0])
+    rows = read_lines(next(run.iterdir()))
+    judged = [json.loads(row["filtered_resps"]) for row in rows]
+    scores = {f"model {n}": [] for n in range(2)}
+    for one in judged:
+        scores[one["id"]["image_model"]].append(one["verdict"]["scores"]["SC"])
+    right = bool(np.mean(scores["model 1"]) > np.mean(scores["model 0"]))
     assert (row["task"], row["aspect"], row["n"]) == ("tie", "SC", "2")
-    assert [*rank_of.items()][-2:] == [
-        ("model 1", "1.0" if right else "2.0"),
-        ("model 0", "2.0" if right else "1.0"),
-    ]
+    first, second = ("1.0", "2.0") if right else ("2.0", "1.0")
+    assert [*rank_of.items()][-2:] == [("model 1", first), ("model 0", second)]
     assert row["footrule of order"] == f"{'0' if right else '2'}.000 [0.000, 2.000]"
     [document] = json.loads((tmp_path / "out" / "cells.json").read_text())
-    cells = {
-        cell["statistic"]: cell["value"]
-        for cell in document["cells"]
-        if cell["table"] == "order"
-    }
-    assert cells == pytest.approx(
-        {"footrule": 0, "rho": 1, "tau": 1}
-        if right
-        else {"footrule": 2, "rho": -1, "tau": -1}
-    )
+    listed = [cell for cell in document["cells"] if cell["table"] == "order"]
+    cells = {cell["statistic"]: cell["value"] for cell in listed}
+    sign = 1 if right else -1
+    expected = {"footrule": 1 - sign, "rho": sign, "tau": sign}
+    assert cells == pytest.approx(expected)
+
+
+FEW = "the results must have scores for at least two of its image models; it lists a, b"
 
 
 @pytest.mark.parametrize(
@@ -116,10 +98,7 @@ def test_image_models_are_ranked_against_an_order_given(tmp_path):
     [
         ("model 0\nmodel 1\nmodel 0\n", "'model 0' twice"),
         ("model 0\n", "must list at least two image models"),
-        (
-            "a\nb\n",
-            "the results must have scores for at least two of its image models; it lists a, b",
-        ),
+        ("a\nb\n", FEW),
         (None, "cannot read "),
     ],
 )
@@ -129,7 +108,7 @@ def test_an_unusable_order_is_one_line(tmp_path, text, said):
         order.write_text(text)
     loaded = load_results([results(tmp_path / "run")])
     line = refusal(write_report, loaded, tmp_path / "out", OPTIONS, order=order)
-    assert re.search(said, line)
+    assert said in line
     assert str(order) in line
     assert not (tmp_path / "out").exists()
 
@@ -139,13 +118,10 @@ def test_what_could_not_be_asked_has_a_column(tmp_path):
     write_report(loaded, tmp_path / "out", StatisticsOptions("worst", draws=20))
     samples, _ = csv_rows(tmp_path / "out" / f"{BENCHMARK}_statuses.csv")
     assert (samples["ok"], samples["not_applicable"]) == ("17", "3")
-    numbers = [
-        n
-        for n in csv_rows(tmp_path / "out" / "numbers.csv")
-        if n["role"] == "judge"
-        and not n["breakdown"]
-        and "of_generators" not in n["statistic"]  # whose n are pairs
-    ]
+    rows = csv_rows(tmp_path / "out" / "numbers.csv")
+    of_judge = [n for n in rows if n["role"] == "judge" and not n["breakdown"]]
+    # n of statistics of generators are pairs
+    numbers = [n for n in of_judge if "of_generators" not in n["statistic"]]
     assert {n["n"] for n in numbers} == {"17"}
     assert {n["coverage"] for n in numbers} - {""} == {"1"}
 
@@ -153,8 +129,8 @@ def test_what_could_not_be_asked_has_a_column(tmp_path):
 def test_a_benchmark_that_no_installed_package_brings_is_told_in_one_line(tmp_path):
     given = [results(tmp_path / "run"), results(tmp_path / "other", "from_elsewhere")]
     line = refusal(write_report, load_results(given), tmp_path / "out", OPTIONS)
-    assert re.search(
-        "the benchmark 'from_elsewhere' of these results is not installed; pass --benchmark",
-        line,
+    said = (
+        "the benchmark 'from_elsewhere' of these results is not installed; pass --ben"
     )
+    assert said in line
     assert not (tmp_path / "out").exists()

@@ -16,17 +16,14 @@ from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=20)
-SENTENCE = (
-    "first and second gave the same score to all 48 samples. Are they the same model?"
-)
+SAME = "gave the same score to all 48 samples. Are they the same model?"
+SENTENCE = f"first and second {SAME}"
 
 
 def run(label, scores):
     """A run of a judge with these scores of as many samples, None where it gave none."""
-    rows = [
-        ("p", "m", f"u{n}", {} if score is None else {"O": score}, {})
-        for n, score in enumerate(scores)
-    ]
+    given = [{} if score is None else {"O": score} for score in scores]
+    rows = [("p", "m", f"u{n}", one, {}) for n, one in enumerate(given)]
     return run_of(label, rows)
 
 
@@ -37,19 +34,15 @@ def test_two_and_three_judges_alike_are_one_sentence():
     alike = [run("first", VARYING), run("second", VARYING)]
     other = run("other", [*VARYING[:-1], 0.95])
     assert same_scores([*alike, other]) == [SENTENCE]
-    assert same_scores([*alike, other, run("third", VARYING)]) == [
-        "first, second and third gave the same score to all 48 samples. Are they the same model?"
-    ]
+    [sentence] = same_scores([*alike, other, run("third", VARYING)])
+    assert sentence == f"first, second and third {SAME}"
 
 
 def test_what_one_of_them_did_not_score_is_not_counted():
-    [sentence] = same_scores(
-        [run("first", VARYING), run("second", [None] * 8 + VARYING[8:])]
-    )
-    assert sentence == (
-        "first and second gave the same score to all 40 samples that both scored. "
-        "Are they the same model?"
-    )
+    partial = run("second", [None] * 8 + VARYING[8:])
+    [sentence] = same_scores([run("first", VARYING), partial])
+    both = "to all 40 samples that both scored"
+    assert sentence == SENTENCE.replace("to all 48 samples", both)
 
 
 @pytest.mark.parametrize("scores", [VARYING[:9], [0.5] * 48])
@@ -60,21 +53,18 @@ def test_few_samples_and_one_score_for_all_are_no_reason_to_ask(scores):
 def test_contests_have_answers():
     def votes(label):
         source = Provenance("pairwise", (), (), label)
-        verdicts = [
-            Verdict(
-                {}, Status.OK, choice=Choice({"forward": ("first", "second")[n % 2]})
+        records = []
+        for n in range(20):
+            choice = Choice({"forward": ("first", "second")[n % 2]})
+            verdict = Verdict({}, Status.OK, choice=choice)
+            records.append(
+                (Record(SampleId("b", "p", "", f"u{n}"), verdict, source, {}),)
             )
-            for n in range(20)
-        ]
-        records = [
-            (Record(SampleId("b", "p", "", f"u{n}"), verdict, source, {}),)
-            for n, verdict in enumerate(verdicts)
-        ]
         return Run(label, "b", "pairwise", (), {"p": records})
 
-    assert same_scores([votes("a"), votes("b")]) == [
-        "a and b gave the same answer to all 20 contests. Are they the same model?"
-    ]
+    [sentence] = same_scores([votes("a"), votes("b")])
+    said = "a and b gave the same answer to all 20 contests. Are they the same model?"
+    assert sentence == said
 
 
 def test_a_report_and_a_comparison_say_so(tmp_path):

@@ -38,35 +38,20 @@ def test_what_verdicts_took_is_a_table_of_its_own(recorded, tokens, expected):
         (Record(SampleId("b", "p", "", str(n)), verdict, by, {}, tokens=tokens),)
         for n in range(3)
     ]
-    table = cost_table(
-        [Run("m", "b", "pairwise", (), {"p": records})], {("b", "m"): "12 (alone)"}
-    )
-    [row] = (dict(zip(table.header, row, strict=True)) for row in table.rows)
-    assert row == {
-        "judge": "m",
-        "verdicts": "3",
-        "failed": "0",
-        "answers": "0",
-        "tokens": "21" if tokens else "not known",
-        "seconds": expected,
-    }
+    runs = [Run("m", "b", "pairwise", (), {"p": records})]
+    table = cost_table(runs, {("b", "m"): "12 (alone)"})
+    spent = "21" if tokens else "not known"
+    header = ("judge", "verdicts", "failed", "answers", "tokens", "seconds")
+    assert table.header == header
+    assert table.rows == (("m", "3", "0", "0", spent, expected),)
 
 
-@pytest.mark.parametrize(
-    "accuracies",
-    [
-        [0.7],
-        [0.9, 0.3],
-        [0.6, 0.6],
-        [0.9, 0.89, 0.3],
-        [0.9, 0.9, 0.3],
-        [0.6] * 12,
-        [0.9] + [0.5] * 49,
-    ],
-)
-@pytest.mark.parametrize(
-    "partial", [(), ("judge 0",), tuple(f"judge {n}" for n in range(50))]
-)
+FEW = [[0.7], [0.9, 0.3], [0.6, 0.6], [0.9, 0.89, 0.3], [0.9, 0.9, 0.3]]
+EVERY = tuple(f"judge {n}" for n in range(50))
+
+
+@pytest.mark.parametrize("accuracies", [*FEW, [0.6] * 12, [0.9] + [0.5] * 49])
+@pytest.mark.parametrize("partial", [(), ("judge 0",), EVERY])
 def test_the_title_has_no_numbers_and_the_evidence_has(accuracies, partial):
     names = {
         f"j{chr(97 + n // 26)}{chr(97 + n % 26)}": value

@@ -9,36 +9,29 @@ from tests.report.pages import OPTIONS, Page, generators, inside, page_of
 from vieval_plugin.report.sections import sections_of
 from vieval_plugin.results.runs import Results
 
-MINE, THEIRS = (
-    {"mine": [a] * 9, "theirs": [b] * 9} for a, b in ((0.9, 0.1), (0.1, 0.9))
-)
-NEITHER = {"mine": [0.5] * 9, "theirs": [0.5] * 9}
+
+def scores_of(mine, theirs):
+    return {"mine": [mine] * 9, "theirs": [theirs] * 9}
+
+
+MINE, THEIRS, NEITHER = scores_of(0.9, 0.1), scores_of(0.1, 0.9), scores_of(0.5, 0.5)
 
 
 def judged(tmp_path, *scores):
-    return Results(
-        tuple(
-            run
-            for number, given in enumerate(scores)
-            for run in generators(tmp_path, given, f"j{number}", picture=False).runs
-        )
-    )
+    found = []
+    for number, given in enumerate(scores):
+        found += generators(tmp_path, given, f"j{number}", picture=False).runs
+    return Results(tuple(found))
+
+
+ONE_OF_TWO = "Of two judges, one finds mine significantly best and one"
 
 
 @pytest.mark.parametrize(
     ("scores", "said"),
     [
-        (
-            [MINE, THEIRS],
-            (
-                "Of two judges, one finds mine significantly best and one finds theirs "
-                "significantly best."
-            ),
-        ),
-        (
-            [MINE, NEITHER],
-            "Of two judges, one finds mine significantly best and one cannot tell which is best.",
-        ),
+        ([MINE, THEIRS], f"{ONE_OF_TWO} finds theirs significantly best."),
+        ([MINE, NEITHER], f"{ONE_OF_TWO} cannot tell which is best."),
         ([MINE] * 3, "All three judges find mine significantly best."),
         ([NEITHER] * 3, "Of three judges, none finds a generator significantly best."),
     ],
@@ -56,11 +49,9 @@ def test_one_two_that_agree_and_one_generator_need_no_such_sentence(tmp_path, sc
 
 
 def test_judges_that_ask_one_model_are_said_to(tmp_path):
-    runs = [
-        replace(run, model="m7b", setting=run.label)
-        for run in judged(tmp_path, MINE, MINE, MINE).runs
-    ]
-    title = inside(page_of("report", tmp_path, Results(tuple(runs))), "h1")
+    runs = judged(tmp_path, MINE, MINE, MINE).runs
+    named = [replace(run, model="m7b", setting=run.label) for run in runs]
+    title = inside(page_of("report", tmp_path, Results(tuple(named))), "h1")
     assert title == "All three judges (all use m7b) find mine significantly best."
 
 

@@ -2,8 +2,6 @@
 number depends on a third.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.six_logs import board, six_runs
@@ -28,37 +26,24 @@ def require_equal(more, fewer):
 
 
 def test_numbers_of_two_are_the_same_with_and_without_a_third(runs):
-    three = {
-        label: runs[label] for label in ("gpt4o_0shot", "gpt4v_0shot", "llava_0shot")
-    }
-    with_llava, without = (
-        board(list(chosen.values()))
-        for chosen in (three, dict(list(three.items())[:2]))
-    )
-    require_equal(with_llava, without)
-    assert [number.system for number in with_llava.ranked] == [
-        "gpt4o_0shot",
-        "gpt4v_0shot",
-    ]
+    labels = ("gpt4o_0shot", "gpt4v_0shot", "llava_0shot")
+    three = [runs[label] for label in labels]
+    with_llava = board(three)
+    require_equal(with_llava, board(three[:2]))
+    assert [number.system for number in with_llava.ranked] == [*labels[:2]]
 
 
 @pytest.mark.extras
 def test_four_are_ranked_and_gpt4o_is_alone_first_with_and_without_llava(runs):
     six = board(list(runs.values()))
-    assert [(number.ranks, number.system) for number in six.ranked] == [
-        ((1, 1), "gpt4o_0shot"),
-        ((2, 2), "gpt4o_1shot"),
-        ((3, 3), "gpt4v_0shot"),
-        ((4, 4), "gpt4v_1shot"),
-    ]
+    order = ("gpt4o_0shot", "gpt4o_1shot", "gpt4v_0shot", "gpt4v_1shot")
+    assert [number.system for number in six.ranked] == [*order]
+    assert [number.ranks for number in six.ranked] == [(n, n) for n in (1, 2, 3, 4)]
     found = six.comparison.pair_of("gpt4o_0shot", "gpt4o_1shot").result.p
     assert found == pytest.approx(0.011, abs=0.005)
     assert six.comparison.pair_of("gpt4o_1shot", "gpt4v_0shot").result.p <= 0.001
-    marks = {
-        number.system: m
-        for number in six.numbers
-        if (m := marks_of(six, number.system))
-    }
+    marks = {number.system: marks_of(six, number.system) for number in six.numbers}
+    marks = {system: found for system, found in marks.items() if found}
     assert set(marks) == {"blip2_0shot", "llava_0shot"}
     found = marks["blip2_0shot"]
     assert "place depends on failures: not ranked without them, 6 with them" in found

@@ -24,6 +24,9 @@ def ranked(means, prompts=40, noise=0.05, name="step_{}", **arguments):
     return rank(pandas.DataFrame(rows), options=OPTIONS, **arguments)
 
 
+BEST = "scores rates step_{} best, but cannot tell it apart from"
+
+
 @pytest.mark.parametrize(
     ("means", "title"),
     [
@@ -31,14 +34,10 @@ def ranked(means, prompts=40, noise=0.05, name="step_{}", **arguments):
         ([0.5, 0.5], "scores cannot tell step_300 and step_600 apart."),
         ([0.5] * 4, "scores cannot tell the four generators apart."),
         ([0.3, 0.5, 0.7, 0.5], "scores rates step_900's images the best of the four."),
-        (
-            [0.3, 0.69, 0.71, 0.69, 0.4],
-            "scores rates step_900 best, but cannot tell it apart from step_600 and step_1200.",
-        ),
+        ([0.3, 0.69, 0.71, 0.69, 0.4], f"{BEST.format(900)} step_600 and step_1200."),
         (
             [0.3, *[0.7] * 4, 0.71, 0.7],
-            "scores rates step_1800 best, but cannot tell it apart from step_600 to step_1500 and "
-            "step_2100.",
+            f"{BEST.format(1800)} step_600 to step_1500 and step_2100.",
         ),
     ],
 )
@@ -49,13 +48,10 @@ def test_the_title_names_the_best_step_or_the_set_that_holds_it(means, title):
 def test_fifty_steps_are_still_told_apart():
     peak = [0.3 + 0.01 * min(n, 60 - n) for n in range(50)]
     ranking = ranked(peak, prompts=60, noise=0.03)
-    assert ranking.answer == (
-        "scores rates step_9300 best, but cannot tell it apart from step_9000, step_9600 and "
-        "step_9900."
-    )
-    assert ranking.lines[1].startswith(
-        "The last step is worse. Mean score of step_9300"
-    )
+    steps = "step_9000, step_9600 and step_9900"
+    assert ranking.answer == f"{BEST.format(9300)} {steps}."
+    last = "The last step is worse. Mean score of step_9300"
+    assert ranking.lines[1].startswith(last)
 
 
 @pytest.mark.parametrize(("last", "is_worse"), [(0.5, True), (0.7, False)])
@@ -72,11 +68,9 @@ def test_other_names_keep_their_sentences():
 def test_the_chart_has_the_steps_in_their_order(tmp_path):
     page = tmp_path / "page.html"
     ranked([0.3, 0.69, 0.71, 0.4], html=page)
-    chart = re.search(
-        r'<div class="forest".*?</div>\s*</div>\s*<', page.read_text(), re.S
-    )
-    names = re.findall(r'class="name">([^<]*)', page.read_text())
-    assert chart
+    text = page.read_text()
+    assert re.search(r'<div class="forest".*?</div>\s*</div>\s*<', text, re.S)
+    names = re.findall(r'class="name">([^<]*)', text)
     assert names[:4] == ["step_300", "step_600", "step_900", "step_1200"]
 
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from tests.refusals import refusal
 from tests.runs import run_of
 from vieval_plugin.report.tables import trained_on_tables
-from vieval_plugin.text.errors import VievalError
 
 
 def run(label, options):
@@ -27,15 +27,11 @@ def record(folder, uids):
 
 def test_a_scorer_that_the_options_name_is_marked_by_its_own_training_record(tmp_path):
     learnt = record(tmp_path / "learnt", ["scene/a", "b/tie/m/c1"])
-    runs = [
-        run("knew", {"scorers": {"adiee": {"model": str(learnt)}}}),
-        run("did not", {}),
-    ]
-    [table] = trained_on_tables(runs, [])
+    scorers = {"scorers": {"adiee": {"model": str(learnt)}}}
+    [table] = trained_on_tables([run("knew", scorers), run("did not", {})], [])
     assert table.rows == (("knew", "3", "4"),)
-    [table] = trained_on_tables(
-        [run("in a file", {"judge_files": [str(learnt / "manifest.yaml")]})], []
-    )
+    files = {"judge_files": [str(learnt / "manifest.yaml")]}
+    [table] = trained_on_tables([run("in a file", files)], [])
     assert table.rows == (("in a file", "3", "4"),)
 
 
@@ -49,10 +45,11 @@ def test_a_training_record_that_is_given_marks_every_judge(tmp_path):
 
 @pytest.mark.parametrize("uids", ["scene/a", [1], None])
 def test_a_broken_training_record_is_one_line(tmp_path, uids):
-    with pytest.raises(VievalError, match="not a model's training record"):
-        trained_on_tables([run("one", {})], [record(tmp_path / "tuned", uids)])
+    tuned = record(tmp_path / "tuned", uids)
+    line = refusal(trained_on_tables, [run("one", {})], [tuned])
+    assert "not a model's training record" in line
 
 
 def test_a_training_record_that_is_not_there_is_one_line(tmp_path):
-    with pytest.raises(VievalError, match="create one with `vieval train`"):
-        trained_on_tables([run("one", {})], [tmp_path])
+    line = refusal(trained_on_tables, [run("one", {})], [tmp_path])
+    assert "create one with `vieval train`" in line

@@ -25,20 +25,12 @@ def test_a_reply_that_its_limit_cut_is_read_again_as_it_was():
     verdict = play(
         judge(sample), answer=lambda ask: Text(words[ask.path[0]], cut=True)
     ).verdict
-    assert [step.status for step in verdict.trace] == [
-        Status.PARSE_FAILURE,
-        Status.PARSE_FAILURE,
-        Status.REPAIRED,
-    ]
+    statuses = [step.status for step in verdict.trace]
+    assert statuses == [Status.PARSE_FAILURE] * 2 + [Status.REPAIRED]
     assert set(verdict.scores) == {"PQ"}
-    record = read_record(
-        response_json(sample.id, verdict, Provenance("viescore", (), ())),
-        target_json(sample),
-    )
+    response = response_json(sample.id, verdict, Provenance("viescore", (), ()))
+    record = read_record(response, target_json(sample))
     assert record.verdict == verdict
-    assert all(
-        exchange.reply.cut for exchange in conversation(judge, sample, record.verdict)
-    )
-    assert json.loads(
-        response_json(sample.id, verdict, Provenance("viescore", (), ()))
-    )["verdict"]["trace"][0]["cut"]
+    exchanges = conversation(judge, sample, record.verdict)
+    assert all(exchange.reply.cut for exchange in exchanges)
+    assert json.loads(response)["verdict"]["trace"][0]["cut"]

@@ -28,19 +28,14 @@ def write_two_models(folder, prompts=60, **columns):
     """A data set in which two image models have an image of each prompt."""
     folder.mkdir()
     for number, model in enumerate(MODELS):
-        given = [
-            {
-                "uid": f"u{prompt}",
-                "image_model": model,
-                "prompt": f"a thing {prompt}",
-                "image": {
-                    "bytes": picture(1000 * number + prompt, 16 + 8 * (prompt % 3)),
-                    "path": None,
-                },
-                **{name: value_of(prompt) for name, value_of in columns.items()},
-            }
-            for prompt in range(prompts)
-        ]
+        given = []
+        for prompt in range(prompts):
+            image = picture(1000 * number + prompt, 16 + 8 * (prompt % 3))
+            row = {"uid": f"u{prompt}", "image_model": model}
+            row["prompt"] = f"a thing {prompt}"
+            row["image"] = {"bytes": image, "path": None}
+            row |= {name: value_of(prompt) for name, value_of in columns.items()}
+            given.append(row)
         given[7]["image"] = None
         table = pyarrow.Table.from_pylist(given)
         parquet.write_table(table, folder / f"{model}.parquet", row_group_size=20)
@@ -61,24 +56,22 @@ def means(folder):
     for row in verdicts(folder):
         if row["scores"]["PQ"] is not None:
             scores[row["image_model"]].append(row["scores"]["PQ"])
-    return {
-        model: math.fsum(several) / len(several) for model, several in scores.items()
-    }
+    return {model: math.fsum(found) / len(found) for model, found in scores.items()}
+
+
+def scores_in(tables):
+    return json.loads((tables / "findings.json").read_text())["all_scores"]
 
 
 def test_ranks_and_reports_are_those_of_the_verdicts(vieval, judged, tmp_path):
     rank = tmp_path / "rank.html"
     printed = vieval(f"rank {judged} --tables {tmp_path}/tables --html {rank}").out
-    document = json.loads((tmp_path / "tables" / "findings.json").read_text())
-    by_hand = means(judged)
-    assert {row["image model"]: row["mean"] for row in document["all_scores"]} == {
-        model: pytest.approx(mean, abs=1e-4) for model, mean in by_hand.items()
-    }
-    assert [row["n"] for row in document["all_scores"]] == [59, 59]
-    assert [
-        sum(row[name] for name in row if "-" in name or "<" in name)
-        for row in document["all_scores"]
-    ] == [59, 59]
+    rows = scores_in(tmp_path / "tables")
+    found = {row["image model"]: row["mean"] for row in rows}
+    assert found == pytest.approx(means(judged), abs=1e-4)
+    assert [row["n"] for row in rows] == [59, 59]
+    bins = [name for name in rows[0] if "-" in name or "<" in name]
+    assert [sum(row[name] for name in bins) for row in rows] == [59, 59]
     assert "no_image" in printed
     assert "drawn at random" not in printed
     assert "data:image/webp" in rank.read_text()
@@ -95,19 +88,20 @@ def test_prompts_are_drawn_by_seed(vieval, judged, tmp_path, monkeypatch):
     printed = vieval("rank", judged, "--tables", tables).out
     assert "counts use all 120 verdicts" in printed
     assert "on 10 randomly sampled prompts (seed 0)" in printed
-    assert [
-        row["n"]
-        for row in json.loads((tables / "findings.json").read_text())["all_scores"]
-    ] == [59, 59]
-    drawn = {record.id.uid for record in sample_shards(judged).records}
-    assert len(drawn) == 10
-    found = {record.id.image_model for record in sample_shards(judged).records}
-    assert found == (set(MODELS))
-    assert len(sample_shards(judged).records) == 20
-    assert drawn == {record.id.uid for record in sample_shards(judged).records}
+    assert [row["n"] for row in scores_in(tables)] == [59, 59]
+
+    def drawn():
+        return {record.id.uid for record in sample_shards(judged).records}
+
+    first = drawn()
+    assert len(first) == 10
+    records = sample_shards(judged).records
+    assert {record.id.image_model for record in records} == set(MODELS)
+    assert len(records) == 20
+    assert first == drawn()
     (tmp_path / "seed.yaml").write_text("statistics: {seed: 1}\n")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "seed.yaml"))
-    assert drawn != {record.id.uid for record in sample_shards(judged).records}
+    assert first != drawn()
 
 
 def test_files_that_were_joined_are_read_as_they_were(vieval, judged, tmp_path):
@@ -161,25 +155,21 @@ def test_pairs_for_training_are_made_of_a_folder(vieval, judged, tmp_path):
     vieval("export", "--pairs", judged, "--out", tmp_path / "pairs.parquet")
     pairs = parquet.read_table(tmp_path / "pairs.parquet").to_pylist()
     assert len(pairs) == 59
-    by_uid = {
-        (row["image_model"], row["uid"]): row["scores"]["PQ"]
-        for row in verdicts(judged)
-    }
+    rows = verdicts(judged)
+    by_uid = {(row["image_model"], row["uid"]): row["scores"]["PQ"] for row in rows}
     for pair in pairs:
         assert pair["prompt"] == f"a thing {pair['uid'][1:]}"
         found = pair["chosen_score"]
-        assert found == (max(by_uid[model, pair["uid"]] for model in MODELS))
+        assert found == max(by_uid[model, pair["uid"]] for model in MODELS)
 
 
 def test_a_replaced_image_is_not_shown(vieval, judged, tmp_path):
     mine = tmp_path / "data" / "mine.parquet"
     table = parquet.read_table(mine)
     parquet.write_table(table.slice(1), mine, row_group_size=20)
-    [record] = [
-        r
-        for r in open_results([judged]).records
-        if r.id.image_model == "mine" and r.id.uid == "u5"
-    ]
+    names = ("mine", "u5")
+    records = open_results([judged]).records
+    [record] = [r for r in records if (r.id.image_model, r.id.uid) == names]
     with pytest.raises(VievalError, match="changed since the plan was made"):
         open_results([judged]).sample(record)
     vieval("report", judged, "--out", tmp_path / "report")
@@ -189,21 +179,19 @@ def test_a_replaced_image_is_not_shown(vieval, judged, tmp_path):
 
 def test_rows_of_one_uid_are_told_apart_and_tars_are_read(vieval, tmp_path):
     out = tmp_path / "out"
+    text = '{"uid": "same", "prompt": "thing %d"}'
     samples = {
-        f"x/{n}": {
-            "jpg": picture(n),
-            "json": b'{"uid": "same", "prompt": "thing %d"}' % n,
-        }
-        for n in range(6)
+        f"x/{n}": {"jpg": picture(n), "json": (text % n).encode()} for n in range(6)
     }
     write_tar(tmp_path / "a.tar", samples)
     vieval("score", tmp_path / "a.tar", "--judge", "sharpness", "--out", out)
     read = sample_shards(out)
     assert len({record.id for record in read.records}) == 6
     assert "5 verdicts with the same id as an earlier one" in read.notes[0]
-    assert [
-        open_results([out]).sample(record).texts["prompt"] for record in read.records
-    ] == [f"thing {n}" for n in range(6)]
+    shown = [open_results([out]).sample(record) for record in read.records]
+    assert [sample.texts["prompt"] for sample in shown] == [
+        f"thing {n}" for n in range(6)
+    ]
 
 
 def test_an_incomplete_run_is_read_only_if_asked(vieval, server, tmp_path):
@@ -231,13 +219,9 @@ def test_a_damaged_file_of_verdicts_is_one_line(vieval, judged):
 
 def test_contests_are_ranked_by_names_in_rows(vieval, server, tmp_path):
     data = tmp_path / "data"
+    names = {"prompt": "a thing", "image_model": [*MODELS]}
     given = [
-        {
-            "uid": f"c{n}",
-            "prompt": "a thing",
-            "image": [picture(2 * n), picture(2 * n + 1)],
-            "image_model": [*MODELS],
-        }
+        {"uid": f"c{n}", "image": [picture(2 * n), picture(2 * n + 1)], **names}
         for n in range(10)
     ]
     data.mkdir()

@@ -20,12 +20,8 @@ ANSWERS = [
 @pytest.mark.parametrize(("answer", "status", "recorded"), ANSWERS)
 def test_neither_yes_nor_no_is_a_failure(tmp_path, answer, status, recorded):
     image = {"t2i_model": "mini-dalle", "item_id": "tifa160_0"}
-    question = {
-        "question": "Is there a tree?",
-        "question_id": "1",
-        "dependency_id": "0",
-        "answer": answer,
-    }
+    question = {"question": "Is there a tree?", "question_id": "1", "answer": answer}
+    question["dependency_id"] = "0"
     a_table(tmp_path / "pali_dsg.csv", [{**image, **question}])
     path = tmp_path / "tifa160-likert-anns.csv"
     a_table(path, [{**image, "source_id": "coco_1", "answer": "3"}])

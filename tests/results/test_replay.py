@@ -2,8 +2,8 @@
 
 import json
 import math
-import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -17,9 +17,10 @@ from vieval_plugin.records import (
 )
 from vieval_plugin.results import replay
 from vieval_plugin.results.documents import read_record
-from vieval_plugin.text.errors import VievalError
 
 MAGIC = SampleId("imagenhub", "tie", "MagicBrush", "sample_1_1.jpg")
+VIESCORE = Provenance("viescore", ("0shot",), ("SC",))
+FIRST, SECOND, THIRD = (f"sample_{n}_1.jpg" for n in (1, 2, 3))
 
 
 @pytest.fixture
@@ -27,20 +28,15 @@ def logs(tmp_path):
     """Authors' logs of one image model: an answer, a guess, and one uid with SC alone."""
     folder = tmp_path / "ImagenHub_Text-Guided_IE" / "MagicBrush"
     folder.mkdir(parents=True)
+    guess = "guess_if_cannot_parse | I would say three"
     sc = {
-        "sample_1_1.jpg": {
-            "score": [9, 4],
-            "reasoning": "as an AI-generated image it is fine",
-        },
-        "sample_2_1.jpg": {
-            "score": [3],
-            "reasoning": "guess_if_cannot_parse | I would say three",
-        },
-        "sample_3_1.jpg": {"score": 5, "reasoning": None},
+        FIRST: {"score": [9, 4], "reasoning": "as an AI-generated image it is fine"},
+        SECOND: {"score": [3], "reasoning": guess},
+        THIRD: {"score": 5, "reasoning": None},
     }
     pq = {
-        "sample_1_1.jpg": {"score": [10, 9], "reasoning": "clean"},
-        "sample_2_1.jpg": {"score": [7, 7], "reasoning": "fine"},
+        FIRST: {"score": [10, 9], "reasoning": "clean"},
+        SECOND: {"score": [7, 7], "reasoning": "fine"},
     }
     (folder / "SC.json").write_text(json.dumps(sc))
     (folder / "PQ.json").write_text(json.dumps(pq))
@@ -73,22 +69,13 @@ def sc_log(logs, rows, image_model="MagicBrush"):
     folder = logs / "ImagenHub_Text-Guided_IE" / image_model
     folder.mkdir(exist_ok=True)
     (folder / "SC.json").write_text(rows if isinstance(rows, str) else json.dumps(rows))
-    text = json.dumps(
-        {uid: {"score": [9, 9]} for uid in ("sample_1_1.jpg", "sample_2_1.jpg")}
-    )
+    text = json.dumps({uid: {"score": [9, 9]} for uid in (FIRST, SECOND)})
     (folder / "PQ.json").write_text(text)
 
 
 def test_a_guess_whose_reply_our_reader_reads_counts_as_read_and_not_as_guessed(logs):
-    sc_log(
-        logs,
-        {
-            "sample_1_1.jpg": {
-                "score": [1],
-                "reasoning": 'guess_if_cannot_parse | {"score": [8, 9], "reasoning": "x"}',
-            }
-        },
-    )
+    reply = 'guess_if_cannot_parse | {"score": [8, 9], "reasoning": "x"}'
+    sc_log(logs, {FIRST: {"score": [1], "reasoning": reply}})
     found = verdict(replay.load(logs, "viescore"), "sample_1_1.jpg")
     assert found.status is Status.REPAIRED
     assert found.scores["SC"] == 0.8
@@ -96,21 +83,21 @@ def test_a_guess_whose_reply_our_reader_reads_counts_as_read_and_not_as_guessed(
     assert found.recorded["SC"] == 0.1
 
 
+NUMBER = "score must be a number from 0 to 10"
+COUNT = "number of values must be 2, got"
+
+
 @pytest.mark.parametrize(
     ("score", "kept", "reason"),
     [
-        ([99, -7], (99, -7), "score must be a number from 0 to 10"),
-        ([5], (5,), "number of values must be 2, got 1"),
-        (5, (5,), "number of values must be 2, got 1"),
-        ([5, 5, 5], (5, 5, 5), "number of values must be 2, got 3"),
-        ([5, True], (), "score must be a number from 0 to 10"),
-        ([5, math.nan], (), "score must be a number from 0 to 10"),
-        ([5, 10**400], (), "score must be a number from 0 to 10"),
-        ([5, "good"], (), "score must be a number from 0 to 10"),
-        ([5, [5]], (), "score must be a number from 0 to 10"),
-        ([], (), "number of values must be 2, got 0"),
-        ({"a": {}}, (), "number of values must be 2, got 1"),
-        ("x", (), "number of values must be 2, got 1"),
+        ([99, -7], (99, -7), NUMBER),
+        ([5], (5,), f"{COUNT} 1"),
+        (5, (5,), f"{COUNT} 1"),
+        ([5, 5, 5], (5, 5, 5), f"{COUNT} 3"),
+        *(([5, wrong], (), NUMBER) for wrong in (True, math.nan, 10**400, "x", [5])),
+        ([], (), f"{COUNT} 0"),
+        ({"a": {}}, (), f"{COUNT} 1"),
+        ("x", (), f"{COUNT} 1"),
     ],
 )
 def test_an_impossible_recorded_score_is_a_failure(logs, score, kept, reason):
@@ -126,7 +113,7 @@ def test_an_impossible_recorded_score_is_a_failure(logs, score, kept, reason):
 
 def test_recorded_numbers_survive_the_hosts_files(logs):
     found = verdict(replay.load(logs, "viescore"), "sample_2_1.jpg")
-    response = response_json(MAGIC, found, Provenance("viescore", ("0shot",), ("SC",)))
+    response = response_json(MAGIC, found, VIESCORE)
     assert read_record(response, target_json(Sample(MAGIC, {}))).verdict == found
     # what was written before there were such fields still loads
     old = json.loads(response)
@@ -142,11 +129,9 @@ def test_what_is_not_recorded_is_missing(logs):
     recording = replay.load(logs, "viescore")
     assert verdict(recording, "sample_3_1.jpg").status is Status.MISSING
     assert verdict(recording, "sample_3_1.jpg").scores == {"SC": 0.5}
-    assert verdict(recording, "sample_9_9.jpg") == Verdict(
-        {},
-        Status.MISSING,
-        trace=(Step(("sample",), Status.MISSING, reason="not recorded"),),
-    )
+    step = Step(("sample",), Status.MISSING, reason="not recorded")
+    expected = Verdict({}, Status.MISSING, trace=(step,))
+    assert verdict(recording, "sample_9_9.jpg") == expected
 
 
 @pytest.mark.parametrize("row", [3, None, [], {"score": None}, {}])
@@ -181,44 +166,39 @@ def test_another_part_is_missing_and_another_benchmark_an_error_that_says_which(
     recording = replay.load(logs, "viescore")
     found = recording.verdict(SampleId("imagenhub", "cig", "ControlNet", "u"))[0].status
     assert found is Status.MISSING
-    assert re.search(
-        "no recorded verdicts for agiqa3k/all .it contains imagenhub/tie.",
-        refusal(recording.verdict, SampleId("agiqa3k", "all", "ControlNet", "u")),
-    )
+    other = SampleId("agiqa3k", "all", "ControlNet", "u")
+    said = "no recorded verdicts for agiqa3k/all (it contains imagenhub/tie)"
+    assert said in refusal(recording.verdict, other)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "SC.json: invalid JSON"),
-        ("[]", "SC.json: must contain a JSON object"),
-        ("[" * 5000, "SC.json: invalid JSON"),
+        ("{", "invalid JSON"),
+        ("[]", "must contain a JSON object"),
+        ("[" * 5000, "invalid JSON"),
     ],
 )
 def test_a_malformed_log_is_named(logs, content, message):
     (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush" / "SC.json").write_text(content)
-    assert re.search(message, refusal(replay.load, logs, "viescore"))
+    assert f"SC.json: {message}" in refusal(replay.load, logs, "viescore")
 
 
-@pytest.mark.parametrize("make", [lambda p: p / "nowhere", lambda p: p])
-def test_a_folder_that_is_no_recording_is_an_error(tmp_path, make):
-    assert re.search(
-        "no such file or folder|neither authors' logs",
-        refusal(replay.load, make(tmp_path), "viescore"),
-    )
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nowhere", "no such file or folder"), (".", "neither authors' logs")],
+)
+def test_a_folder_that_is_no_recording_is_an_error(tmp_path, name, said):
+    assert said in refusal(replay.load, tmp_path / name, "viescore")
 
 
 def test_a_verdict_survives_json_with_anything_in_its_text():
     text = 'before </think> after\n\n\n{"a": "<b>"} \u2028 </s> ||V^=^V||'
-    given = Verdict(
-        {"SC": 0.1 + 0.2},
-        Status.REPAIRED,
-        text,
-        (Step(("SC",), Status.REPAIRED, (3.0,), text, text),),
-    )
-    provenance = Provenance(
-        "viescore", ("0shot",), ("SC", "PQ", "O"), "b", "viescore/v1", "h", "c"
-    )
+    step = Step(("SC",), Status.REPAIRED, (3.0,), text, text)
+    given = Verdict({"SC": 0.1 + 0.2}, Status.REPAIRED, text, (step,))
+    aspects = ("SC", "PQ", "O")
+    pack = ("b", "viescore/v1", "h", "c")
+    provenance = Provenance("viescore", ("0shot",), aspects, *pack)
     ratings = {"SC": (0.0, 0.5, 1.0)}
     response = response_json(MAGIC, given, provenance)
     assert "<" not in response
@@ -230,15 +210,12 @@ def test_a_verdict_survives_json_with_anything_in_its_text():
     assert record.ratings == ratings
 
 
+CALIBRATED = ("O_calibrated", "close", "ab12")
+
+
 @pytest.mark.parametrize(
     ("calibration", "written"),
-    [
-        ((), "[]"),
-        (
-            CalibratedScore("O_calibrated", "close", "ab12"),
-            '["O_calibrated", "close", "ab12"]',
-        ),
-    ],
+    [((), "[]"), (CalibratedScore(*CALIBRATED), json.dumps(CALIBRATED))],
 )
 def test_a_calibration_is_written_as_a_list_and_read_by_name(calibration, written):
     provenance = Provenance("viescore", (), ("O",), calibration=calibration)
@@ -249,84 +226,60 @@ def test_a_calibration_is_written_as_a_list_and_read_by_name(calibration, writte
     assert type(read.calibration) is type(calibration)
 
 
-def test_response_and_target_must_be_of_one_sample():
+def test_response_and_target_are_of_one_sample_and_a_known_schema():
     other = SampleId("imagenhub", "tie", "MagicBrush", "other")
-    response = response_json(
-        MAGIC, Verdict({}, Status.OK), Provenance("viescore", ("0shot",), ())
-    )
-    with pytest.raises(VievalError, match="must have the same sample id"):
-        read_record(response, target_json(Sample(other, {})))
-
-
-def test_another_schema_is_refused():
-    response = response_json(
-        MAGIC, Verdict({}, Status.OK), Provenance("viescore", ("0shot",), ())
-    )
-    assert "unsupported schema version 99" in refusal(
-        read_record,
-        response.replace('"vieval": 2', '"vieval": 99'),
-        target_json(Sample(MAGIC, {})),
-    )
+    response = response_json(MAGIC, Verdict({}, Status.OK), VIESCORE)
+    line = refusal(read_record, response, target_json(Sample(other, {})))
+    assert "must have the same sample id" in line
+    response = response.replace('"vieval": 2', '"vieval": 99')
+    line = refusal(read_record, response, target_json(Sample(MAGIC, {})))
+    assert "unsupported schema version 99" in line
 
 
 def test_the_public_blip2_log_has_its_guesses_counted(shared_data):
     path = shared_data / "viescore_logs" / "results_blip2_0shot"
     recording = replay.load(path, "viescore")
-    verdicts = [
-        found for recorded in recording.verdicts.values() for found, _ in recorded
-    ]
+    recorded = recording.verdicts.values()
+    verdicts = [found for several in recorded for found, _ in several]
     steps = [step for found in verdicts for step in found.trace]
-    assert Counter(step.status for step in steps) == {
-        Status.OK: 4268,
-        Status.GUESSED: 5334,
-    }
+    counts = Counter(step.status for step in steps)
+    assert counts == {Status.OK: 4268, Status.GUESSED: 5334}
     assert sum(bool(step.recorded) for step in steps) == 5334
-    assert Counter(found.status for found in verdicts)[Status.GUESSED] == 4546
+    guessed = [found for found in verdicts if found.status is Status.GUESSED]
+    assert len(guessed) == 4546
     assert sum(bool(found.recorded) for found in verdicts) == 4546
-    assert all(
-        len(found.scores) < 3 for found in verdicts if found.status is Status.GUESSED
-    )
+    assert all(len(found.scores) < 3 for found in guessed)
 
 
 @pytest.mark.parametrize("name", ["results_gpt4v_0shot", "results_gpt4v_1shot"])
 def test_nothing_in_the_gpt4v_logs_fails_the_checks(shared_data, name):
     recording = replay.load(shared_data / "viescore_logs" / name, "viescore")
-    steps = [
-        step for [(found, _)] in recording.verdicts.values() for step in found.trace
-    ]
+    verdicts = [found for [(found, _)] in recording.verdicts.values()]
+    steps = [step for found in verdicts for step in found.trace]
     assert {step.status for step in steps} == {Status.OK, Status.MISSING}
     assert not any(step.recorded for step in steps)
 
 
 def test_values_of_metrics_are_verdicts_of_their_judges(tmp_path):
-    folders = {
-        name: tmp_path / f"ImagenHub_{name}"
-        for name in ("Text-Guided_IG", "Text-Guided_IE")
-    }
-    for folder in folders.values():
+    def values(part, model, name, *values):
+        folder = tmp_path / f"ImagenHub_Text-Guided_{part}"
         folder.mkdir()
-    document = {
-        "a.jpg": {"CLIP_Score": 0.25},
-        "b.jpg": {"CLIP_Score": "high"},
-        "c.jpg": 3,
-        "d.jpg": {"CLIP_Score": math.nan},
-    }
-    text = json.dumps(document)
-    (folders["Text-Guided_IG"] / "SD.json").write_text(text)
-    text = json.dumps({"a.jpg": {"LPIPS": 0.25}, "b.jpg": {"LPIPS": 1.5}})
-    (folders["Text-Guided_IE"] / "SDEdit.json").write_text(text)
+        rows = [value if value == 3 else {name: value} for value in values]
+        named = {f"{n}.jpg": row for n, row in enumerate(rows)}
+        (folder / f"{model}.json").write_text(json.dumps(named))
+
+    def verdicts(recording, part, model, count):
+        ids = [SampleId("imagenhub", part, model, f"{n}.jpg") for n in range(count)]
+        return [recording.verdict(known)[0] for known in ids]
+
+    values("IG", "SD", "CLIP_Score", 0.25, "high", 3, math.nan)
+    values("IE", "SDEdit", "LPIPS", 0.25, 1.5)
     clip, lpips = replay.load(tmp_path, "clip_score"), replay.load(tmp_path, "lpips")
     assert (clip.covered, lpips.covered) == ({"imagenhub/tig"}, {"imagenhub/tie"})
-    [found, *bad] = [
-        clip.verdict(SampleId("imagenhub", "tig", "SD", f"{uid}.jpg"))[0]
-        for uid in "abcd"
-    ]
+    [found, *bad] = verdicts(clip, "tig", "SD", 4)
     assert (found.scores, found.trace[0].scores) == ({"SC": 0.25}, (0.25,))
     assert [v.status for v in bad] == [Status.PARSE_FAILURE] * 3
-    near, far = (
-        lpips.verdict(SampleId("imagenhub", "tie", "SDEdit", f"{uid}.jpg"))[0]
-        for uid in "ab"
-    )
+    near, far = verdicts(lpips, "tie", "SDEdit", 2)
     # a distance: the less, the better, and by as much, so that an image model's mean score is that
     # of its distances
     assert (near.scores["SC"], far.scores["SC"]) == (0.75, -0.5)
@@ -334,54 +287,40 @@ def test_values_of_metrics_are_verdicts_of_their_judges(tmp_path):
 
 def line(uid, **verdict):
     given = Verdict({"SC": 0.5}, Status.OK, trace=(Step(("SC",), Status.OK, (5.0,)),))
-    document = json.loads(
-        response_json(
-            SampleId("imagenhub", "tie", "MagicBrush", uid),
-            given,
-            Provenance("viescore", ("0shot",), ("SC",)),
-        )
-    )
+    known = SampleId("imagenhub", "tie", "MagicBrush", uid)
+    document = json.loads(response_json(known, given, VIESCORE))
     document["verdict"] |= verdict
     return json.dumps({"filtered_resps": json.dumps(document)})
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        "{",
-        '{"filtered_resps": "{}"}',
-        "[" * 9000,
-        line("bad", status="splendid"),
-        line("bad", scores={"SC": 7}),
-        line("bad", scores={"SC": math.nan}),
-    ],
-)
+SPOILT = [{"status": "splendid"}, {"scores": {"SC": 7}}, {"scores": {"SC": math.nan}}]
+LINES = ["{", '{"filtered_resps": "{}"}', "[" * 9000]
+
+
+@pytest.mark.parametrize("bad", [*LINES, *(line("bad", **cells) for cells in SPOILT)])
 def test_the_sample_of_a_bad_line_of_a_samples_file_is_not_recorded(tmp_path, bad):
     path = tmp_path / "x_samples_t.jsonl"
     path.write_text("\n".join([line("good"), bad]) + "\n")
     recording = replay.load(tmp_path, "viescore")
     assert verdict(recording, "good").scores == {"SC": 0.5}
     assert verdict(recording, "bad").status is Status.MISSING
-    assert [
-        "line 2 is not a recorded verdict" in text for text in recording.unread_lines
-    ] == [True]
+    [text] = recording.unread_lines
+    assert "line 2 is not a recorded verdict" in text
 
 
 def test_a_samples_file_of_which_no_line_can_be_read_is_an_error(tmp_path):
     (tmp_path / "x_samples_t.jsonl").write_text("{\n[]\n")
-    with pytest.raises(VievalError, match="line 1 is not a recorded verdict"):
-        replay.load(tmp_path, "viescore")
+    line = refusal(replay.load, tmp_path, "viescore")
+    assert "line 1 is not a recorded verdict" in line
 
 
 def test_what_a_recording_does_not_cover_is_told_by_part(logs):
     recording = replay.load(logs, "viescore")
-    asked = [
-        SampleId("imagenhub", "tie", "MagicBrush", f"sample_{n}_1.jpg")
-        for n in (1, 2, 8, 9)
-    ]
+    numbers = (1, 2, 8, 9)
+    asked = [replace(MAGIC, uid=f"sample_{number}_1.jpg") for number in numbers]
     assert recording.uncovered(asked) == ["2 of 4 samples of imagenhub/tie (viescore)"]
     assert recording.uncovered(asked[:2]) == []
-    half = SampleId("imagenhub", "tie", "MagicBrush", "sample_3_1.jpg")
+    half = replace(MAGIC, uid=THIRD)
     found = recording.uncovered([*asked[:2], half])
     assert found == ["0 of 3 samples of imagenhub/tie (viescore, 1 more in part)"]
     said = refusal(recording.uncovered, asked[2:])
@@ -390,13 +329,10 @@ def test_what_a_recording_does_not_cover_is_told_by_part(logs):
 
 def test_a_reply_with_a_foreign_line_end_does_not_break_a_samples_file(tmp_path):
     text = "next\x85line \u2028 and \u2029 end \ud800"
-    given = Verdict(
-        {"SC": 0.5}, Status.OK, text, (Step(("SC",), Status.OK, (5.0,), text, text),)
-    )
-    response = response_json(MAGIC, given, Provenance("viescore", ("0shot",), ("SC",)))
+    step = Step(("SC",), Status.OK, (5.0,), text, text)
+    given = Verdict({"SC": 0.5}, Status.OK, text, (step,))
+    response = response_json(MAGIC, given, VIESCORE)
     document = {"filtered_resps": response, "input": "a\x85b\u2028c"}
-    row = json.dumps(document, ensure_ascii=False)
-    (tmp_path / "x_samples_t.jsonl").write_text(
-        row + "\n" + row + "\n", encoding="utf-8"
-    )
+    row = json.dumps(document, ensure_ascii=False) + "\n"
+    (tmp_path / "x_samples_t.jsonl").write_text(2 * row, encoding="utf-8")
     assert replay.load(tmp_path, "viescore").verdict(MAGIC)[0] == given

@@ -1,14 +1,15 @@
 """Images that a samples file names by their addresses."""
 
-import json
 from contextlib import contextmanager
 from shlex import split
 
 import PIL.Image
 import pytest
 
+from tests.builders import a_sample_row
 from tests.local_site import answering
 from tests.pictures import encoded
+from tests.stored_results import write_lines
 from vieval_plugin.readers import download
 from vieval_plugin.readers.download import is_public
 
@@ -43,23 +44,11 @@ def score(score, tmp_path):
     """
 
     def scored(addresses, *arguments):
-        rows = [
-            {
-                "uid": name,
-                "kind": "tig",
-                "images": {"output": url},
-                "texts": {"prompt": "x"},
-            }
-            for name, url in addresses.items()
-        ]
-        (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        path = tmp_path / "s.jsonl"
+        rows = [a_sample_row(name, url) for name, url in addresses.items()]
+        path = write_lines(tmp_path / "s.jsonl", rows)
         code, written, _, said = score(path, "--judge", "sharpness", *arguments)
-        told = {
-            row["uid"]: row["trace"][0]["reason"]
-            for row in written
-            if row["status"] != "ok"
-        }
+        failed = [row for row in written if row["status"] != "ok"]
+        told = {row["uid"]: row["trace"][0]["reason"] for row in failed}
         return code, [row["status"] for row in written], told, said
 
     return scored
@@ -67,11 +56,8 @@ def score(score, tmp_path):
 
 def test_images_of_an_allowed_host_are_fetched_once_and_judged(score):
     with site(a=picture(), b=picture()) as (host, asked):
-        found = {
-            "1": f"http://{host}/a?key=hidden",
-            "2": f"http://{host}/b",
-            "3": f"http://{host}/a?key=hidden",
-        }
+        addresses = (f"http://{host}/{name}" for name in ("a?key=x", "b", "a?key=x"))
+        found = dict(zip("123", addresses, strict=True))
         assert score(found, "--allow-urls", host)[:3] == (0, ["ok"] * 3, {})
         assert sorted(asked) == ["a", "b"]
         assert score(found, "--allow-urls", host)[0] == 0
@@ -99,42 +85,33 @@ def test_what_cannot_be_had_is_its_samples_failure(score, monkeypatch):
         }
         with site(fine=picture(), cut=picture()[:200], **pages) as (host, _):
             names = ["fine", "here", "absent", "text", "cut", "large", "away", "loop"]
-            found = {
-                name: f"http://user:secret@{host}/{name}?key=hidden" for name in names
-            }
-            code, statuses, told, _ = score(
-                {**found, "not named": f"http://{elsewhere}/other"},
-                "--allow-urls",
-                host,
-            )
+            address = f"http://user:secret@{host}/{{}}?key=hidden"
+            found = {name: address.format(name) for name in names}
+            found["not named"] = f"http://{elsewhere}/other"
+            code, statuses, told, _ = score(found, "--allow-urls", host)
     assert (code, statuses) == (1, ["ok", "ok", *["tool_error"] * 7])
-    got = told["absent"]
-    expected = f"cannot download the output image from http://{host}/absent?key=[removed]: 404 not found"
-    assert got == expected
+    address = f"http://{host}/absent?key=[removed]"
+    said = f"cannot download the output image from {address}: 404 not found"
+    assert told["absent"] == said
     assert "is not an image in a supported format" in told["text"]
     assert "is cut off" in told["cut"] or "cannot be decoded" in told["cut"]
     assert told["large"].endswith("larger than 0 MiB")
-    assert told["away"].endswith(
-        f"302 redirect to another host ({elsewhere}), which is not followed"
-    )
+    away = f"302 redirect to another host ({elsewhere}), which is not followed"
+    assert told["away"].endswith(away)
     assert told["loop"].endswith("more than 5 redirects")
-    assert told["not named"].endswith(
-        "/other; pass --allow-urls HOST to download images from that host"
-    )
-    assert not [
-        reason for reason in told.values() if "hidden" in reason or "secret" in reason
-    ]
+    unnamed = "/other; pass --allow-urls HOST to download images from that host"
+    assert told["not named"].endswith(unnamed)
+    reasons = "\n".join(told.values())
+    assert "hidden" not in reasons
+    assert "secret" not in reasons
     assert strange == []
 
 
+BROKEN = ["http://[::1", "http://127.0.0.1:99999/x"]
+
+
 @pytest.mark.parametrize(
-    "address",
-    [
-        "file:///etc/hostname",
-        "ftp://127.0.0.1/x",
-        "http://[::1",
-        "http://127.0.0.1:99999/x",
-    ],
+    "address", ["file:///etc/hostname", "ftp://127.0.0.1/x", *BROKEN]
 )
 def test_other_schemes_and_broken_addresses_are_never_opened(score, address):
     code, statuses, told, _ = score({"1": address}, "--allow-urls", "127.0.0.1")
@@ -144,34 +121,30 @@ def test_other_schemes_and_broken_addresses_are_never_opened(score, address):
 
 def test_a_name_that_leads_into_a_private_network_is_refused(score):
     with site(a=picture()) as (host, asked):
-        port = host.partition(":")[2]
-        code, _, told, _ = score(
-            {"1": f"http://localhost:{port}/a"}, "--allow-urls", f"localhost:{port}"
-        )
+        name = f"localhost:{host.partition(':')[2]}"
+        code, _, told, _ = score({"1": f"http://{name}/a"}, "--allow-urls", name)
         assert code == 1
-        assert told["1"].endswith(
-            "localhost resolves to a private address; if this is intended, use the IP address"
+        private = (
+            "localhost resolves to a private address; if this is intended, use the"
         )
+        assert told["1"].endswith(f"{private} IP address")
         assert asked == []
 
 
-@pytest.mark.parametrize(
-    "host",
-    ["http://example.com", "example.com/a", "", "me@example.com", "example.com:x"],
-)
+NO_HOSTS = split("http://example.com example.com/a me@example.com example.com:x")
+
+
+@pytest.mark.parametrize("host", ["", *NO_HOSTS])
 def test_what_is_no_host_is_one_line(score, host):
     code, statuses, _, said = score({"1": "http://example.com/a"}, "--allow-urls", host)
     assert (code, statuses, said.count("\n")) == (1, [], 1)
     assert f"127.0.0.1:8000, got {host!r}" in said
 
 
-@pytest.mark.parametrize(
-    "address",
-    split(
-        "10.0.0.1 127.0.0.1 169.254.169.254 ::1 fe80::1%eth0 ::ffff:10.0.0.1 fc00::1 "
-        "224.0.0.1 x"
-    ),
-)
+PRIVATE = "10.0.0.1 127.0.0.1 169.254.169.254 ::1 fe80::1%eth0 ::ffff:10.0.0.1 fc00::1"
+
+
+@pytest.mark.parametrize("address", split(f"{PRIVATE} 224.0.0.1 x"))
 def test_private_addresses_are_known(address):
     assert not is_public(address)
     assert is_public("1.1.1.1")

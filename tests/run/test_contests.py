@@ -44,45 +44,39 @@ def candidate(number, uid="1"):
     return Sample(SampleId("b", "tig", f"m{number}", uid), {}, {"prompt": uid})
 
 
+def contest(number, candidates, *more):
+    return Contest(SampleId("b", "tig", "", str(number)), tuple(candidates), *more)
+
+
 def contests(count, among, size=4, seed=0):
     """Contests of some of the same candidates, drawn by a seed."""
     draw, pool = random.Random(seed), [candidate(number) for number in range(among)]
-    return [
-        Contest(
-            SampleId("b", "tig", "", str(number)),
-            tuple(draw.sample(pool, size)),
-            Votes("ranking"),
-        )
-        for number in range(count)
-    ]
+    numbers = range(count)
+    return [contest(n, draw.sample(pool, size), Votes("ranking")) for n in numbers]
 
 
 def answers(asked):
     """Replies of the batch form, counting questions."""
-    return [
-        Text("x" * (1 + int(ask.messages[0].parts[0].split("/")[2][1:])), 3, 2)
-        for _, ask in asked
-    ]
+    numbers = [int(ask.messages[0].parts[0].split("/")[2][1:]) for _, ask in asked]
+    return [Text("x" * (1 + number), 3, 2) for number in numbers]
 
 
 def right(contest):
-    return tuple(
-        {"SC": (1 + int(c.id.image_model[1:])) / 100} for c in contest.candidates
-    )
+    numbers = [int(one.id.image_model[1:]) for one in contest.candidates]
+    return tuple({"SC": (1 + number) / 100} for number in numbers)
 
 
 def test_a_candidate_is_asked_about_once_in_waves():
     asked, progress = [], Progress()
     given = contests(200, among=30)
     jobs = [Job(contest, JUDGE) for contest in given]
-    outcomes = judge_in_batches(
-        jobs, lambda wave: asked.extend(wave) or answers(wave), progress
-    )
-    found = Counter(ask.messages[0].parts[0] for _, ask in asked).most_common(1)[0][1]
-    assert found == 1
+    note = lambda wave: asked.extend(wave) or answers(wave)
+    outcomes = judge_in_batches(jobs, note, progress)
+    counts = Counter(ask.messages[0].parts[0] for _, ask in asked)
+    assert set(counts.values()) == {1}
     assert len(asked) == 30
     found = [outcome.verdict.choice.scores for outcome in outcomes]
-    assert found == (list(map(right, given)))
+    assert found == list(map(right, given))
     assert progress.statuses == {Status.OK: 200}
     # a question is owned by a contest that has the candidate, and its tokens are counted there once
     for number, ask in asked:
@@ -101,7 +95,7 @@ async def test_a_candidate_is_asked_about_once_at_its_own_pace():
     await judge_each(jobs, answer, Progress(), outcomes.__setitem__, live=7, bar=False)
     assert len(asked) == 30
     found = [outcomes[n].verdict.choice.scores for n in range(200)]
-    assert found == (list(map(right, given)))
+    assert found == list(map(right, given))
 
 
 def test_what_differs_in_anything_is_another_candidate():
@@ -113,56 +107,36 @@ def test_what_differs_in_anything_is_another_candidate():
         Sample(same.id, {"output": Image(b"y")}, same.texts),
         Sample(same.id, {}, {"prompt": "other"}),
     ]
-    pairs = [
-        Contest(SampleId("b", "tig", "", str(n)), (same, other))
-        for n, other in enumerate(others)
-    ]
-    found = len(JobsSplitByCandidate([Job(pair, JUDGE) for pair in pairs]).jobs)
-    assert found == 1 + len(others)
-    found = len(
-        JobsSplitByCandidate(
-            [Job(pairs[0], JUDGE), Job(pairs[0], JUDGE, repeat=1)]
-        ).jobs
-    )
-    assert found == 4
-    found = len(
-        JobsSplitByCandidate(
-            [Job(pairs[0], JUDGE), Job(pairs[0], scripted(asks_once))]
-        ).jobs
-    )
-    assert found == 4
+    pairs = [contest(n, (same, other)) for n, other in enumerate(others)]
+    first = Job(pairs[0], JUDGE)
+    for jobs, count in (
+        ([Job(pair, JUDGE) for pair in pairs], 1 + len(others)),
+        ([first, Job(pairs[0], JUDGE, repeat=1)], 4),
+        ([first, Job(pairs[0], scripted(asks_once))], 4),
+    ):
+        assert len(JobsSplitByCandidate(jobs).jobs) == count
 
 
 def test_samples_and_contests_may_come_together_and_samples_are_judged_as_often_as_given():
-    jobs = [
-        Job(candidate(0), JUDGE),
-        Job(contests(1, 4)[0], JUDGE),
-        Job(candidate(0), JUDGE),
-    ]
+    single = Job(candidate(0), JUDGE)
+    jobs = [single, Job(contests(1, 4)[0], JUDGE), single]
     outcomes = judge_in_batches(jobs, answers, Progress())
-    assert [outcome.verdict.choice is None for outcome in outcomes] == [
-        True,
-        False,
-        True,
-    ]
+    singles = [outcome.verdict.choice is None for outcome in outcomes]
+    assert singles == [True, False, True]
 
 
 def test_every_contest_is_handed_on_once_all_its_candidates_are_judged():
     given = contests(100, among=20)
     apart = JobsSplitByCandidate([Job(contest, JUDGE) for contest in given])
+    outcome = Outcome(Verdict({"SC": 0.5}, Status.OK))
     done = []
     for part in range(len(apart.jobs)):
-        done += [
-            number
-            for number, _ in apart.assemble(
-                part, Outcome(Verdict({"SC": 0.5}, Status.OK))
-            )
-        ]
+        done += [number for number, _ in apart.assemble(part, outcome)]
     assert sorted(done) == list(range(100))
 
 
 def test_the_same_candidate_twice_in_a_contest_is_asked_about_once():
-    twice = Contest(SampleId("b", "tig", "", "1"), (candidate(3), candidate(3)))
+    twice = contest(1, (candidate(3), candidate(3)))
     [outcome] = judge_in_batches([Job(twice, JUDGE)], answers, Progress())
     assert outcome.verdict.choice.scores == ({"SC": 0.04}, {"SC": 0.04})
 
@@ -177,31 +151,24 @@ def edits(tmp_path):
         Contest(SampleId("b", "edit", "", str(n)), pair, votes, "g", ("colour",))
         for n, pair in enumerate(pairs)
     ]
-    without = {
-        role: image for role, image in outputs[0].images.items() if role != "output"
-    }
-    bare = Sample(SampleId("b", "tie", "m", "9"), without, outputs[0].texts, kind="tie")
-    return [
-        *whole,
-        Contest(SampleId("b", "edit", "", "bare"), (outputs[0], bare), votes),
-    ]
+    images = {**outputs[0].images}
+    del images["output"]
+    bare = Sample(SampleId("b", "tie", "m", "9"), images, outputs[0].texts, kind="tie")
+    lacking = Contest(SampleId("b", "edit", "", "bare"), (outputs[0], bare), votes)
+    return [*whole, lacking]
 
 
 def test_a_judge_of_samples_judges_contests(store, server, edits):
     backbone = Backbone(model="fake", base_url=server.base_url)
     verdicts = evaluate(edits, backbone=backbone)
-    assert [verdict.status for verdict in verdicts] == [
-        *[Status.OK] * 3,
-        Status.NOT_APPLICABLE,
-    ]
-    assert (
-        server.stats()["requests"] == 2 * 3 + 1
-    )  # each edit once, and whether schemas are enforced
+    statuses = [verdict.status for verdict in verdicts]
+    assert statuses == [*[Status.OK] * 3, Status.NOT_APPLICABLE]
+    # each edit once, and whether schemas are enforced
+    assert server.stats()["requests"] == 2 * 3 + 1
     prepared = prepare("viescore", None, Config())
     for contest, verdict in zip(edits, verdicts, strict=True):
-        response = response_json(
-            contest.id, verdict, prepared.provenance, fingerprint(contest)
-        )
+        known = (prepared.provenance, fingerprint(contest))
+        response = response_json(contest.id, verdict, *known)
         record = read_record(response, target_json(contest))
         assert record.verdict == verdict
         assert record.id == contest.id
@@ -209,23 +176,17 @@ def test_a_judge_of_samples_judges_contests(store, server, edits):
         assert record.group == contest.group
         assert (record.tags, record.kind) == (contest.tags, "tie")
         found = record.candidates
-        assert found == (tuple(candidate.id for candidate in contest.candidates))
+        assert found == tuple(candidate.id for candidate in contest.candidates)
         # the program is run again on what was answered, and asks the same
         exchanges = conversation(prepared.program, contest, verdict)
-        expected = [step for step in verdict.trace if step.path[-1] != "sample"]
-        assert sorted(e.step.path for e in exchanges) in (
-            [],
-            sorted(step.path for step in expected),
-        )
+        steps = [step.path for step in verdict.trace if step.path[-1] != "sample"]
+        assert sorted(e.step.path for e in exchanges) in ([], sorted(steps))
 
 
 def test_a_measure_of_contests_needs_no_model(store, edits):
     verdicts = evaluate(edits[:3], judge="ssim")
-    assert all(
-        set(scores) == {"SC"}
-        for verdict in verdicts
-        for scores in verdict.choice.scores
-    )
+    scores = [scores for verdict in verdicts for scores in verdict.choice.scores]
+    assert all(set(one) == {"SC"} for one in scores)
 
 
 @pytest.mark.parametrize("judge", ["ssim", "viescore", "pairwise"])
@@ -250,7 +211,6 @@ def test_a_contest_that_is_none_is_not_judged(store, server, edits, judge):
 
 def test_without_votes_any_number_of_candidates_is_a_contest(store):
     outputs = vieval_demo.load(None, "tie")[:3]
-    [verdict] = evaluate(
-        [Contest(SampleId("own", "tie", "", "1"), tuple(outputs))], judge="ssim"
-    )
+    contest = Contest(SampleId("own", "tie", "", "1"), tuple(outputs))
+    [verdict] = evaluate([contest], judge="ssim")
     assert len(verdict.choice.scores) == 3

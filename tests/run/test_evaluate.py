@@ -24,26 +24,23 @@ from vieval_plugin.judges.protocol import Step, Verdict
 from vieval_plugin.run.summary import ScoreSummary, failures
 
 
-def backbone(server, **more):
-    return Backbone(model="fake", base_url=server.base_url, **more)
+def evaluated(samples, server, **more):
+    backbone = Backbone(model="fake", base_url=server.base_url)
+    return evaluate(samples, backbone=backbone, **more)
 
 
 def test_verdicts_come_in_the_samples_order(store, server):
     samples = vieval_demo.load(Path(), "tig")[:8]
-    together = evaluate(samples, backbone=backbone(server))
-    one_by_one = [
-        evaluate([sample], backbone=backbone(server))[0] for sample in samples
-    ]
-    assert together == one_by_one
-    assert all(
-        v.status is Status.OK and set(v.scores) == {"SC", "PQ", "O"} for v in together
-    )
+    together = evaluated(samples, server)
+    assert together == [evaluated([sample], server)[0] for sample in samples]
+    assert {verdict.status for verdict in together} == {Status.OK}
+    assert all(set(verdict.scores) == {"SC", "PQ", "O"} for verdict in together)
 
 
 async def test_evaluate_async_runs_in_a_loop(store, server):
-    [verdict] = await evaluate_async(
-        vieval_demo.load(Path(), "cig")[:1], backbone=backbone(server)
-    )
+    backbone = Backbone(model="fake", base_url=server.base_url)
+    samples = vieval_demo.load(Path(), "cig")[:1]
+    [verdict] = await evaluate_async(samples, backbone=backbone)
     assert verdict.status is Status.OK
     assert asyncio.get_running_loop().is_running()
 
@@ -63,22 +60,17 @@ def test_a_missing_image_is_its_samples_failure(store, server, name):
     [whole] = vieval_demo.load(Path(), "tig")[:1]
     identity = SampleId("own", "tig", "m", "1")
     lacking = Sample(identity, {"output": Image(Path(name))}, {"prompt": "x"})
-    verdicts = evaluate([lacking, whole], backbone=backbone(server))
+    verdicts = evaluated([lacking, whole], server)
     assert [verdict.status for verdict in verdicts] == [Status.NO_IMAGE, Status.OK]
     assert re.fullmatch("missing output image: .{1,300}", verdicts[0].trace[0].reason)
-    assert (
-        server.stats()["requests"] == 3
-    )  # with the one that asks whether schemas are enforced
+    # with the one that asks whether schemas are enforced
+    assert server.stats()["requests"] == 3
 
 
 def test_progress_counts_what_a_run_cost(store, server):
     progress = Progress()
-    evaluate(
-        vieval_demo.load(Path(), "tig")[:3],
-        backbone=backbone(server),
-        progress=progress,
-        options=config.current(),
-    )
+    samples = vieval_demo.load(Path(), "tig")[:3]
+    evaluated(samples, server, progress=progress, options=config.current())
     assert progress.usage.calls == 7  # one of them asks whether schemas are enforced
     assert progress.usage.input_tokens > 0
     assert progress.statuses == {Status.OK: 3}
@@ -90,10 +82,9 @@ def test_a_sample_without_an_output_is_no_image(store):
         for n, texts in enumerate(({"prompt": "x"}, {}))
     ]
     verdicts = evaluate(lacking, judge="vqascore")
-    assert [(verdict.scores, verdict.status) for verdict in verdicts] == [
-        ({}, Status.NO_IMAGE),
-        ({}, Status.NOT_APPLICABLE),
-    ]
+    assert not any(verdict.scores for verdict in verdicts)
+    statuses = [verdict.status for verdict in verdicts]
+    assert statuses == [Status.NO_IMAGE, Status.NOT_APPLICABLE]
     found = verdicts[0].trace[0].reason
     assert found == "the sample has no output or frame_0 or view_0 image"
 
@@ -106,22 +97,19 @@ def test_a_setting_that_a_judge_does_not_have_is_refused():
 def test_summary_says_what_failed(store, server):
     samples = vieval_demo.load(Path(), "tig")[:3]
     summary = ScoreSummary(("PQ",))
-    for sample, verdict in zip(
-        samples, evaluate(samples, judge="sharpness"), strict=True
-    ):
+    verdicts = evaluate(samples, judge="sharpness")
+    for sample, verdict in zip(samples, verdicts, strict=True):
         summary.add(sample.id, verdict)
     lines = summary.lines()
     assert lines[0] == "in all rows: samples = 1, failed = 0"
     assert lines[1].split() == ["image", "model", "PQ"]
     means = {line.split()[0]: line.split()[1] for line in lines[2:]}
     best, *_ = sorted(means, key=means.get, reverse=True)
-    assert summary.answer("sharpness").startswith(
-        f"sharpness, mean PQ: {best} {means[best]}, "
-    )
+    answer = summary.answer("sharpness")
+    assert answer.startswith(f"sharpness, mean PQ: {best} {means[best]}, ")
 
 
 def test_what_befell_the_first_failed_sample_is_told():
-
     trace = (Step(("sample",), Status.TOOL_ERROR, reason="no\ntext"),)
     failed = Verdict({}, Status.TOOL_ERROR, trace=trace)
     first, second = (sample.id for sample in vieval_demo.load(Path(), "tig")[:2])

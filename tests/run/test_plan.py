@@ -8,7 +8,9 @@ from shlex import split
 import PIL.Image
 import pytest
 
+from tests.builders import a_sample_row
 from tests.fake_server import FakeServer
+from tests.stored_results import write_lines
 from vieval_plugin.cli import main
 
 COUNT = 40
@@ -21,17 +23,9 @@ def samples(tmp_path):
         path = tmp_path / f"{number}.png"
         PIL.Image.new("RGB", (32, 32), (6 * number, 90, 200)).save(path)
         prompt = "a cube " * (1 + number % 7)
-        row = {
-            "uid": str(number),
-            "kind": "tig",
-            "images": {"output": f"{number}.png"},
-            "texts": {"prompt": prompt},
-        }
-        rows.append(row)
-    row = {"uid": "x", "kind": "sculpture", "images": {"output": "0.png"}, "texts": {}}
-    rows.append(row)
-    (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    return tmp_path / "s.jsonl"
+        rows.append(a_sample_row(str(number), f"{number}.png", prompt))
+    rows.append({**a_sample_row("x", "0.png", kind="sculpture"), "texts": {}})
+    return write_lines(tmp_path / "s.jsonl", rows)
 
 
 @pytest.fixture
@@ -49,10 +43,9 @@ def run(tmp_path, capsys):
 def numbers(name, said):
     """The least and, where it is more, the most of a line of a plan."""
     line = next(line for line in said.splitlines() if line.startswith(f"{name}: "))
-    return [
-        float(one.replace(",", ""))
-        for one in re.findall(r"[\d.,]*\d", line)[: 1 + (" up to " in line)]
-    ]
+    count = 1 + (" up to " in line)
+    found = re.findall(r"[\d.,]*\d", line)[:count]
+    return [float(one.replace(",", "")) for one in found]
 
 
 @pytest.mark.parametrize("judge", ["viescore", "vqascore"])
@@ -71,9 +64,8 @@ def test_a_run_costs_what_its_plan_says(store, samples, run, tmp_path, judge):
     store.unlink()
     with FakeServer() as server:
         code, _, told = run(samples, server, "--judge", judge, plan=False)
-        calls, tokens_in, tokens_out = map(
-            int, re.search(r"calls: (\d+), .*in: (\d+), out: (\d+)", told).groups()
-        )
+        counted = re.search(r"calls: (\d+), .*in: (\d+), out: (\d+)", told)
+        calls, tokens_in, tokens_out = map(int, counted.groups())
         assert server.stats()["requests"] == calls
     assert asked < calls / 3
     assert numbers("calls", planned) == [calls]
@@ -85,44 +77,37 @@ def test_a_run_costs_what_its_plan_says(store, samples, run, tmp_path, judge):
     # an answer of vqascore is one token, and what viescore's may have is its limit
     limit = {"vqascore": [], "viescore": [2 * 1024 * COUNT]}[judge]
     assert most_out == limit
-    assert most == [
-        pytest.approx(least + (out - least_out) * 2 / 1e6, rel=0.01) for out in limit
-    ]
-    assert "(" not in "".join(
-        line
-        for line in planned.splitlines()
-        if line.startswith(("calls", "tokens", "price"))
-    )
+    expected = [least + (out - least_out) * 2 / 1e6 for out in limit]
+    assert most == pytest.approx(expected, rel=0.01)
+    names = ("calls", "tokens", "price")
+    told = [line for line in planned.splitlines() if line.startswith(names)]
+    assert "(" not in "".join(told)
 
 
 @pytest.mark.slow
 def test_a_plan_of_10000_rows_is_what_the_server_counts(store, run, tmp_path):
     plain = PIL.Image.new("RGB", (32, 32))
     words = random.Random(0)
-    lines = []
+    rows = []
     for number in range(10_000):
         plain.putpixel((0, 0), (number % 256, number // 256, 0))
         plain.save(tmp_path / f"{number}.png")
-        text = json.dumps(
-            {"output": f"{number}.png", "prompt": "a cube " * words.randint(1, 30)}
-        )
-        lines.append(text)
-    (tmp_path / "many.jsonl").write_text("\n".join(lines))
+        prompt = "a cube " * words.randint(1, 30)
+        rows.append({"output": f"{number}.png", "prompt": prompt})
+    many = write_lines(tmp_path / "many.jsonl", rows)
     with FakeServer() as server:
-        code, planned, _ = run(
-            tmp_path / "many.jsonl", server, "--price-input", "1", "--price-output", "4"
-        )
+        prices = split("--price-input 1 --price-output 4")
+        code, planned, _ = run(many, server, *prices)
         assert code == 0
         store.unlink()
         server.reset_stats()
-        code, _, _ = run(tmp_path / "many.jsonl", server, plan=False)
+        code, _, _ = run(many, server, plan=False)
         assert code == 0
         counted = server.stats()
     assert numbers("calls", planned) == [counted["requests"]]
-    found = numbers("tokens in", planned)[0]
-    assert found == (pytest.approx(counted["tokens"]["prompt"], rel=0.05))
-    found = numbers("tokens out", planned)[0]
-    assert found == (pytest.approx(counted["tokens"]["completion"], rel=0.05))
+    for name, kind in (("tokens in", "prompt"), ("tokens out", "completion")):
+        tokens = counted["tokens"][kind]
+        assert numbers(name, planned)[0] == pytest.approx(tokens, rel=0.05)
 
 
 def test_cached_tokens_cost_what_they_cost(store, samples, run):
@@ -131,13 +116,10 @@ def test_cached_tokens_cost_what_they_cost(store, samples, run):
         _, planned, _ = run(samples, server, *prices)
         store.unlink()
         _, _, told = run(samples, server, *prices, plan=False)
-    line = re.search(
-        r"tokens in: (\d+) \(50% cached\), out: (\d+), price: ([\d.]+)", told
-    )
-    tokens_in, tokens_out, price = map(float, line.groups())
-    assert price == pytest.approx(
-        (tokens_in * (0.5 + 0.5 * 0.25) + tokens_out * 4) / 1e6, rel=0.01
-    )
+    form = r"tokens in: (\d+) \(50% cached\), out: (\d+), price: ([\d.]+)"
+    tokens_in, tokens_out, price = map(float, re.search(form, told).groups())
+    expected = (tokens_in * (0.5 + 0.5 * 0.25) + tokens_out * 4) / 1e6
+    assert price == pytest.approx(expected, rel=0.01)
     estimate, _ = numbers("price", planned)
     assert estimate == pytest.approx(price, rel=0.05)
     assert "50% cached in the pilot" in planned
@@ -147,20 +129,14 @@ def test_what_is_not_asked_is_counted_with_what_it_would_have_cost(store, sample
     prices = ["--price-input", "1", "--price-output", "4"]
     with FakeServer() as server:
         _, _, told = run(samples, server, *prices, "--aspects", "SC", plan=False)
-    [line] = [
-        line
-        for line in told.splitlines()
-        if line.startswith("skipped by the option aspects: ")
-    ]
+    skipped = "skipped by the option aspects: "
+    [line] = [line for line in told.splitlines() if line.startswith(skipped)]
     _, _, price = told.partition("price: ")
-    share = (
-        float(price.split()[0]) * COUNT / (COUNT + 1)
-    )  # a call of 41 asks what the server can
-    assert line.startswith(
-        f"skipped by the option aspects: {COUNT} questions, 49% of all, about "
-    )
+    # a call of 41 asks what the server can
+    share = float(price.split()[0]) * COUNT / (COUNT + 1)
+    assert line.startswith(f"{skipped}{COUNT} questions, 49% of all, about ")
     found = float(re.search(r"about ([\d.]+)", line)[1])
-    assert found == (pytest.approx(share, rel=0.01))
+    assert found == pytest.approx(share, rel=0.01)
 
 
 def test_what_the_pilot_paid_for_is_not_asked_again(store, samples, run):
@@ -169,15 +145,12 @@ def test_what_the_pilot_paid_for_is_not_asked_again(store, samples, run):
         paid = server.stats()["requests"]
         _, again, _ = run(samples, server)
         assert server.stats()["requests"] == paid
-        found = numbers("calls", again)[0]
-        assert found == (pytest.approx(numbers("calls", first)[0], abs=1))
-        found = numbers("tokens in", again)[0]
-        assert found == (pytest.approx(numbers("tokens in", first)[0], rel=0.05))
+        for name, bound in (("calls", {"abs": 1}), ("tokens in", {"rel": 0.05})):
+            before = numbers(name, first)[0]
+            assert numbers(name, again)[0] == pytest.approx(before, **bound)
         assert "seconds: unknown, because pilot answers came from the cache; " in again
-        assert (
-            "16 pilot answers came from the cache; the figures are for a run without the "
-            "cache"
-        ) in again
+        kept = "16 pilot answers came from the cache; the figures are for a run without"
+        assert f"{kept} the cache" in again
         _, anew, _ = run(samples, server, "--fresh")
         assert server.stats()["requests"] == 2 * paid
         assert "seconds: unknown" not in anew
@@ -187,16 +160,13 @@ def test_what_the_pilot_paid_for_is_not_asked_again(store, samples, run):
 
 def test_seconds_are_told_as_a_range(store, samples, run):
     with FakeServer(latency=0.1) as server:
-        _, said, _ = run(
-            samples, server, "--num-concurrent", "4", "--judge", "vqascore"
-        )
-    fastest, slowest = re.search(
-        r"seconds: ([\d.]+) if 4 concurrent requests .*, ([\d.]+) at", said
-    ).groups()
-    assert (
-        0.8 < float(fastest) < 4
-    )  # 40 calls of a tenth of a second, four at once, on a busy machine
-    assert float(fastest) <= float(slowest)
+        more = split("--num-concurrent 4 --judge vqascore")
+        _, said, _ = run(samples, server, *more)
+    form = r"seconds: ([\d.]+) if 4 concurrent requests .*, ([\d.]+) at"
+    fastest, slowest = map(float, re.search(form, said).groups())
+    # 40 calls of a tenth of a second, four at once, on a busy machine
+    assert 0.8 < fastest < 4
+    assert fastest <= slowest
 
 
 def test_without_prices_or_tokens_none_is_made_up(store, samples, run, monkeypatch):
@@ -205,12 +175,10 @@ def test_without_prices_or_tokens_none_is_made_up(store, samples, run, monkeypat
         assert "price: unknown; pass --price-input and --price-output" in said
         assert ", 3 samples: " in said
         assert "pilot of 3 " in said
-        monkeypatch.setattr(
-            "vieval_plugin.backends.http.openai.tokens_of", lambda answer: (None, None)
-        )
-        _, said, _ = run(
-            samples, server, "--fresh", "--price-input", "1", "--price-output", "1"
-        )
+        tokens = "vieval_plugin.backends.http.openai.tokens_of"
+        monkeypatch.setattr(tokens, lambda answer: (None, None))
+        more = split("--fresh --price-input 1 --price-output 1")
+        _, said, _ = run(samples, server, *more)
     assert "tokens in: unknown, because the server does not report it" in said
     assert "price: unknown, because the token counts are unknown" in said
 
@@ -234,9 +202,9 @@ def test_stored_scores_of_a_network_are_no_calls(store, samples, run, scorer_wei
 def test_several_judges_have_a_plan_each(store, samples, run):
     with FakeServer() as server:
         _, said, _ = run(samples, server, "--judge", "viescore", "--judge", "sharpness")
-    assert [
-        line.split(",")[0] for line in said.splitlines() if line.startswith("plan:")
-    ] == ["plan: viescore by fake", "plan: sharpness"]
+    lines = [line for line in said.splitlines() if line.startswith("plan:")]
+    judges = [line.split(",")[0] for line in lines]
+    assert judges == ["plan: viescore by fake", "plan: sharpness"]
 
 
 def test_a_failing_pilot_is_one_line(store, samples, run, tmp_path):
@@ -247,19 +215,14 @@ def test_a_failing_pilot_is_one_line(store, samples, run, tmp_path):
     (tmp_path / "t.jsonl").write_text(json.dumps({"kind": "tie", "images": {}}))
     code, _, told = run(tmp_path / "t.jsonl", None)
     assert code == 1
-    assert (
-        "vieval: viescore cannot judge any of these samples, so there is nothing to plan"
-        in told
-    )
+    none = "vieval: viescore cannot judge any of these samples, so there is nothing to"
+    assert f"{none} plan" in told
     assert "the sample has no source image" in told
 
 
 @pytest.mark.parametrize("price", ["-1", "nan", "inf"])
 def test_a_price_that_is_none_is_one_line(samples, run, price):
-    code, _, told = run(
-        samples,
-        None,
-        *split(f"--model m --base-url http://127.0.0.1:9/v1 --price-input {price}"),
-    )
+    named = split(f"--model m --base-url http://127.0.0.1:9/v1 --price-input {price}")
+    code, _, told = run(samples, None, *named)
     assert (code, told.count("\n")) == (1, 1)
     assert "vieval: --price-input: Input should be" in told

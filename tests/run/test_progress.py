@@ -33,8 +33,12 @@ def unread(answer, status=Status.PARSE_FAILURE):
     return Verdict({}, status, trace=(Step(("PQ",), status, answer=answer),))
 
 
+def lines_of(progress, beginning):
+    return [line for line in progress.lines() if line.startswith(beginning)]
+
+
 def wordings(progress):
-    return [line for line in progress.lines() if line.startswith("ONE WORDING")]
+    return lines_of(progress, "ONE WORDING")
 
 
 def not_applicable(reason):
@@ -47,16 +51,11 @@ FAILED = Verdict({}, Status.PARSE_FAILURE, findings=("unreadable answer",))
 
 
 def test_why_samples_were_not_asked_about_is_told():
-    lines = counted(
-        *[not_applicable("it has no source image")] * 3,
-        not_applicable("x" * 9000),
-        FAILED,
-    ).lines()
+    same = [not_applicable("it has no source image")] * 3
+    told = counted(*same, not_applicable("x" * 9000), FAILED)
     expected = ["not asked: 3, because it has no source image (and 1 other reasons)"]
-    assert [line for line in lines if line.startswith("not asked")] == expected
-    assert not [
-        line for line in counted(FAILED).lines() if line.startswith("not asked")
-    ]
+    assert lines_of(told, "not asked") == expected
+    assert not lines_of(counted(FAILED), "not asked")
     assert max(map(len, counted(not_applicable("x" * 9000)).lines())) < 200
 
 
@@ -71,22 +70,16 @@ def test_counts_of_several_workers_add_up():
 
 
 def test_a_wording_of_more_than_half_of_a_judges_20_unread_replies_is_told():
-    same = [unread("naturalness 10 artifacts 0")] * 10 + [
-        unread("Naturalness : 10,\n artifacts: 0")
-    ]
+    same = [unread("naturalness 10 artifacts 0")] * 10
+    same.append(unread("Naturalness : 10,\n artifacts: 0"))
     others = [unread(f"caption {n}") for n in range(9)]
-    [line] = wordings(
-        counted(*same, *others, judge="mine")
-        + counted(*(unread(f"naturalness {n}") for n in range(300)))
-    )
-    assert line == (
-        "ONE WORDING: 11 of 20 unreadable replies of mine have the same wording: 'naturalness "
-        "10 artifacts 0'"
-    )
+    many = [unread(f"naturalness {n}") for n in range(300)]
+    [line] = wordings(counted(*same, *others, judge="mine") + counted(*many))
+    said = "ONE WORDING: 11 of 20 unreadable replies of mine have the same wording"
+    assert line == f"{said}: 'naturalness 10 artifacts 0'"
     assert not wordings(counted(*same, *others[:8]))  # 19 replies are too few
-    assert not wordings(
-        counted(*same[1:], *others, unread("another"))
-    )  # half is not more than half
+    # half is not more than half
+    assert not wordings(counted(*same[1:], *others, unread("another")))
 
 
 @pytest.mark.parametrize(
@@ -99,24 +92,19 @@ def test_a_wording_of_more_than_half_of_a_judges_20_unread_replies_is_told():
     ],
 )
 def test_unread_and_repeated_are_told(verdicts, unread_count, confirmed_count, told):
-    confirmed = [
-        replace(SCORED, status=Status.REPAIRED, findings=(CONFIRMED,))
-    ] * confirmed_count
+    twice = replace(SCORED, status=Status.REPAIRED, findings=(CONFIRMED,))
     scored = [SCORED] * (verdicts - unread_count - confirmed_count)
-    lines = counted(
-        *[unread(f"reply {n}") for n in range(unread_count)], *confirmed, *scored
-    ).lines()
+    replies = [unread(f"reply {n}") for n in range(unread_count)]
+    lines = counted(*replies, *[twice] * confirmed_count, *scored).lines()
     shouted = [line for line in lines if re.match("[A-Z]+ [A-Z]", line)]
-    assert shouted == [
-        f"{beginning}; use a server that enforces JSON schemas" for beginning in told
-    ]
+    advice = "use a server that enforces JSON schemas"
+    assert shouted == [f"{beginning}; {advice}" for beginning in told]
 
 
 def test_a_judge_whose_answers_are_cut_needs_room_and_no_schema():
     step = Step(("PQ",), Status.PARSE_FAILURE, answer="<think>", cut=True)
     cut = Verdict({}, Status.PARSE_FAILURE, trace=(step,))
-    lines = counted(*[cut] * 20).lines()
-    [told] = [line for line in lines if line.startswith("YOUR JUDGE CANNOT BE READ")]
+    [told] = lines_of(counted(*[cut] * 20), "YOUR JUDGE CANNOT BE READ")
     assert "raise `--max-tokens`" in told
     assert "schemas" not in told
 
@@ -147,13 +135,11 @@ def test_both_ways_of_running_count_a_judges_unread_replies():
     async def answer(question, repeat):
         return Text("as is")
 
-    asyncio.run(
-        judge_each(jobs, answer, paced, lambda number, outcome: None, live=2, bar=False)
-    )
+    ended = lambda number, outcome: None
+    asyncio.run(judge_each(jobs, answer, paced, ended, live=2, bar=False))
     for progress in (in_batches, paced):
-        assert (
-            "20 of 20 unreadable replies of viescore " in wordings(progress)[0]
-        )  # two questions, each asked again once
+        # two questions, each asked again once
+        assert "20 of 20 unreadable replies of viescore " in wordings(progress)[0]
 
 
 @pytest.mark.parametrize("counted_too", ["calls", "measured"])

@@ -10,10 +10,11 @@ from shlex import split
 
 import pytest
 
+from tests.builders import a_sample_row
 from tests.fake_server import FakeServer
 from tests.in_process import evaluate, served
 from tests.pictures import plain
-from tests.stored_results import read_lines
+from tests.stored_results import read_lines, write_lines
 from vieval_plugin import Judge
 from vieval_plugin.cli import main
 from vieval_plugin.rewards.in_process import open_reward
@@ -47,11 +48,7 @@ class Model:
         if "probe" in properties:
             return '{"probe": "vieval"}'
         content = request["messages"][-1]["content"]
-        parts = (
-            content
-            if isinstance(content, list)
-            else [{"type": "text", "text": content}]
-        )
+        parts = content if isinstance(content, list) else [{"text": content}]
         text = "".join(part.get("text", "") for part in parts)
         images = [part["image_url"]["url"] for part in parts if "image_url" in part]
         if "questions" in properties:
@@ -60,12 +57,10 @@ class Model:
             return json.dumps({"questions": GRAPH})
         [image] = [base64.b64decode(url.split(",")[1]) for url in images]
         assert PROMPT not in text
-        [colour] = [name for name, picture in PICTURES.items() if picture == image] or [
-            "green"
-        ]
-        [answer] = [
-            ANSWERS[colour][q["id"] - 1] for q in GRAPH if q["question"] in text
-        ]
+        colours = [name for name, picture in PICTURES.items() if picture == image]
+        colour = (colours or ["green"])[0]
+        [number] = [q["id"] for q in GRAPH if q["question"] in text]
+        answer = ANSWERS[colour][number - 1]
         self.asked[colour] += 1
         return json.dumps({"answer": answer})
 
@@ -83,12 +78,11 @@ def server(model):
 
 def test_questions_are_asked_once_for_all_images(model, server, tmp_path):
     options = {"store": {"path": str(tmp_path / "replies.sqlite")}}
-    with Judge(
-        "question_answering", model="fake", base_url=server.base_url, options=options
-    ) as judge:
+    named = {"model": "fake", "base_url": server.base_url, "options": options}
+    with Judge("question_answering", **named) as judge:
         scores = judge.score(list(PICTURES.values()), PROMPT)
         found = dict(zip(PICTURES, scores.tolist(), strict=True))
-        assert found == (pytest.approx(SCORES))
+        assert found == pytest.approx(SCORES)
     assert model.asked == {"questions": 1, "red": 3, "blue": 3, "green": 3}
 
 
@@ -103,27 +97,21 @@ def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, c
         for name, picture in PICTURES.items()
     ]
     parquet.write_table(pyarrow.Table.from_pylist(rows), images)
-    judge = (
-        *split(f"--judge question_answering --model fake --base-url {server.base_url}"),
-    )
-    command = ["score", str(images), *judge, "--out", str(tmp_path / "verdicts.jsonl")]
-    found = main(command)
-    assert found == 0
-    found = main(["score", str(images), *judge, "--out", str(shards)])
-    assert found == 0
+    judge = "--judge question_answering --model fake --base-url"
+    command = ["score", str(images), *split(judge), server.base_url, "--out"]
+    assert main([*command, str(tmp_path / "verdicts.jsonl")]) == 0
+    assert main([*command, str(shards)]) == 0
     lines = read_lines(tmp_path / "verdicts.jsonl")
-    found = {line["uid"]: line["scores"]["SC"] for line in lines}
-    assert found == (pytest.approx(SCORES))
-    table = pyarrow.concat_tables(
-        [parquet.read_table(path) for path in (shards / "verdicts").glob("*.parquet")]
-    )
-    found = {row["uid"]: row["scores"]["SC"] for row in table.to_pylist()}
-    assert found == pytest.approx(SCORES)
+    files = (shards / "verdicts").glob("*.parquet")
+    table = pyarrow.concat_tables([parquet.read_table(path) for path in files])
+    for rows in (lines, table.to_pylist()):
+        found = {row["uid"]: row["scores"]["SC"] for row in rows}
+        assert found == pytest.approx(SCORES)
     base_url = server.base_url
     reward = open_reward("question_answering:SC", model="fake", base_url=base_url)
     samples = reward.samples([PROMPT] * 3, list(PICTURES.values()))
     found = [value.value for value in reward.values(samples)]
-    assert found == (pytest.approx(list(SCORES.values())))
+    assert found == pytest.approx(list(SCORES.values()))
 
 
 @pytest.mark.slow
@@ -143,36 +131,24 @@ def test_the_drawn_benchmark_in_lmms_eval(evaluate, setting):
     ],
 )
 def test_conversations_are_exported(server, tmp_path, capsys, judge, sub_tasks):
-    samples = tmp_path / "samples.jsonl"
-    lines = []
+    rows = []
     for name, picture in PICTURES.items():
         (tmp_path / f"{name}.png").write_bytes(picture)
-        line = {
-            "uid": name,
-            "kind": "tig",
-            "images": {"output": f"{name}.png"},
-            "texts": {"prompt": PROMPT},
-        }
-        lines.append(json.dumps(line) + "\n")
-    samples.write_text("".join(lines))
+        rows.append(a_sample_row(name, f"{name}.png", PROMPT))
+    samples = write_lines(tmp_path / "samples.jsonl", rows)
     verdicts, out = tmp_path / "verdicts.jsonl", tmp_path / "train.jsonl"
     with FakeServer() as scored:
         asked = server if judge == "question_answering" else scored
         named = ("--judge", judge, "--model", "fake", "--base-url", asked.base_url)
-        found = main(["score", str(samples), *named, "--out", str(verdicts)])
-        assert found == 0
+        assert main(["score", str(samples), *named, "--out", str(verdicts)]) == 0
     assert main(["export", judge, str(verdicts), "--out", str(out)]) == 0
     rows = read_lines(out)
     assert Counter(row["sub_task"] for row in rows) == sub_tasks
     for row in rows:
         *before, last = row["messages"]
         assert last["role"] == "assistant"
-        shown = [
-            part
-            for message in before
-            for part in message["content"]
-            if part["type"] == "image"
-        ]
+        parts = [part for message in before for part in message["content"]]
+        shown = [part for part in parts if part["type"] == "image"]
         assert len(shown) == len(row["images"])
     found = {len(row["images"]) for row in rows}
     assert found == ({0, 1} if judge == "question_answering" else {1})

@@ -57,33 +57,21 @@ def short_waits(monkeypatch):
 def picture(number, kind="PNG"):
     # noise: similar colours are one and the same in a JPEG file, and what is said beside the
     # picture is not sent
-    return Image(
-        encoded(
-            PIL.Image.frombytes("RGB", (8, 8), random.Random(number).randbytes(192)),
-            kind,
-        )
-    )
+    pixels = random.Random(number).randbytes(192)
+    return Image(encoded(PIL.Image.frombytes("RGB", (8, 8), pixels), kind))
 
 
 def samples(count):
     """Every other one generated from a prompt, the others edited: one sub-score and two of SC."""
     for n in range(count):
         if n % 2:
-            yield Sample(
-                SampleId("b", "tig", "m", str(n)),
-                {"output": picture(n)},
-                {"prompt": f"picture {n}"},
-            )
+            images, texts = {"output": picture(n)}, {"prompt": f"picture {n}"}
         else:
-            images = {
-                "source": picture(7, "JPEG"),
-                "output": picture(n, "JPEG" if n % 4 else "PNG"),
-            }
-            yield Sample(
-                SampleId("b", "tie", "m", str(n)),
-                images,
-                {"instruction": f"make it {n}"},
-            )
+            output = picture(n, "JPEG" if n % 4 else "PNG")
+            images = {"source": picture(7, "JPEG"), "output": output}
+            texts = {"instruction": f"make it {n}"}
+        kind = "tig" if n % 2 else "tie"
+        yield Sample(SampleId("b", kind, "m", str(n)), images, texts)
 
 
 @cache
@@ -100,28 +88,18 @@ async def judge(jobs, backbones, *, config=NO_STORE, concurrent=8, progress=None
         outcomes[number] = outcome
 
     progress = progress or Progress()
+    seed = config.statistics.seed
+    how = {"live": concurrent, "bar": False}
     with opened_store(config) as store:
-        async with Backbones(
-            backbones, store, progress.usage, config.statistics.seed
-        ) as asked:
-            await judge_each(
-                jobs,
-                asked.answer,
-                progress,
-                ended,
-                live=concurrent,
-                store=store,
-                bar=False,
-            )
+        async with Backbones(backbones, store, progress.usage, seed) as asked:
+            ask = asked.answer
+            await judge_each(jobs, ask, progress, ended, store=store, **how)
     return outcomes
 
 
 def served_by(server, **options):
-    return {
-        "judge": Backbone(
-            model="fake", base_url=server.base_url, **{"num_concurrent": 8, **options}
-        )
-    }
+    described = {"num_concurrent": 8, **options}
+    return {"judge": Backbone(model="fake", base_url=server.base_url, **described)}
 
 
 def prompt_of(chat):
@@ -133,11 +111,8 @@ def prompt_of(chat):
         if isinstance(piece, str):
             return {"type": "text", "text": piece}
         kind = "png" if piece.source.startswith(b"\x89PNG") else "jpeg"
-        return {
-            "image_url": {
-                "url": f"data:image/{kind};base64,{base64.b64encode(piece.source).decode()}"
-            }
-        }
+        data = base64.b64encode(piece.source).decode()
+        return {"image_url": {"url": f"data:image/{kind};base64,{data}"}}
 
     messages = [
         {"role": m.role, "content": [part(piece) for piece in m.parts]}
@@ -148,13 +123,11 @@ def prompt_of(chat):
 
 def expected(sample):
     """The scores that the fake server's answers for a sample come to."""
-    chats = first_asks(viescore().program(sample))
-    return RUBRIC.scores(
-        {
-            label_of(chat): instance(chat.schema, prompt_of(chat).digest)["score"]
-            for chat in chats
-        }
-    )
+    scores = {}
+    for chat in first_asks(viescore().program(sample)):
+        answer = instance(chat.schema, prompt_of(chat).digest)
+        scores[label_of(chat)] = answer["score"]
+    return RUBRIC.scores(scores)
 
 
 async def test_every_sample_gets_the_verdict_of_its_own_answers():
@@ -172,9 +145,7 @@ async def test_every_sample_gets_the_verdict_of_its_own_answers():
 
 async def test_a_repeat_is_asked_anew_and_a_second_run_is_not(tmp_path):
     config = Config(store=StoreOptions(path=tmp_path / "r.sqlite"))
-    jobs = [
-        Job(sample, viescore(), repeat) for sample in samples(3) for repeat in (0, 1)
-    ]
+    jobs = [Job(sample, viescore(), n) for sample in samples(3) for n in (0, 1)]
     with FakeServer() as server:
         first, second = Progress(), Progress()
         outcomes = await judge(jobs, served_by(server), config=config, progress=first)
@@ -188,10 +159,9 @@ async def test_a_repeat_is_asked_anew_and_a_second_run_is_not(tmp_path):
 
 async def test_an_unreadable_reply_is_asked_again_with_the_error():
     def reply(request):
-        reminded = any(
-            message["role"] == "assistant" for message in request["messages"]
-        )
-        return '{"score": [3, 4], "reasoning": "so"}' if reminded else "I like it."
+        roles = [message["role"] for message in request["messages"]]
+        is_reminded = "assistant" in roles
+        return '{"score": [3, 4], "reasoning": "so"}' if is_reminded else "I like it."
 
     [sample] = list(samples(1))
     with FakeServer(reply=reply, schema_support="rejected") as server:
@@ -199,30 +169,23 @@ async def test_an_unreadable_reply_is_asked_again_with_the_error():
         assert server.stats()["statuses"] == {"400": 1, "200": 4}
     assert outcome.verdict.status is Status.REPAIRED
     assert outcome.verdict.scores["SC"] == 0.3
-    assert [step.answer for step in outcome.verdict.trace] == [
-        "I like it.",
-        reply({"messages": [{"role": "assistant"}]}),
-    ] * 2
+    second = reply({"messages": [{"role": "assistant"}]})
+    answers = [step.answer for step in outcome.verdict.trace]
+    assert answers == ["I like it.", second] * 2
 
 
 async def test_the_summary_says_what_was_tried_again_and_what_failed():
     faults = lambda number, request: {1: Fault("503"), 2: Fault("429")}.get(number)
     progress = Progress()
-    with FakeServer(
-        faults=faults, permanent_share=1.0, permanent_mix=(Fault("overlong"),)
-    ) as server:
-        await judge(
-            [Job(next(samples(1)), viescore())], served_by(server), progress=progress
-        )
-    assert progress.lines()[0] == "verdicts: api_error 1"
-    assert (
-        progress.lines()[2]
-        == f"about api_error: {docs_url('reference/results.md#api_error')}"
-    )
-    assert progress.lines()[3:] == [
-        "tried again: server error 1, rate limit 1",
-        "FAILED CALLS: too long 2",
-    ]
+    jobs = [Job(next(samples(1)), viescore())]
+    mix = {"permanent_share": 1.0, "permanent_mix": (Fault("overlong"),)}
+    with FakeServer(faults=faults, **mix) as server:
+        await judge(jobs, served_by(server), progress=progress)
+    first, _, about, *rest = progress.lines()
+    assert first == "verdicts: api_error 1"
+    assert about == f"about api_error: {docs_url('reference/results.md#api_error')}"
+    tried = "tried again: server error 1, rate limit 1"
+    assert rest == [tried, "FAILED CALLS: too long 2"]
 
 
 # Backbones, tools and measurements.
@@ -242,58 +205,44 @@ def say(backbone):
     return Chat((Message("user", ("x",)),), ("q",), backbone=backbone)
 
 
+NOWHERE = "http://127.0.0.1:1/v1"
+
+
 async def test_an_ask_goes_to_the_backbone_it_names_else_to_the_judge(monkeypatch):
     job = Job(next(samples(1)), asking_once(say("scene"), say("unheard of")))
-    with (
-        FakeServer(reply=lambda r: r["model"]) as one,
-        FakeServer(reply=lambda r: r["model"]) as two,
-    ):
+    model = lambda request: request["model"]
+    with FakeServer(reply=model) as one, FakeServer(reply=model) as two:
         named = {
             "judge": Backbone(model="one", base_url=one.base_url),
             "scene": Backbone(model="two", base_url=two.base_url),
-            "never asked": Backbone(
-                model="x", base_url="http://127.0.0.1:1/v1", api_key_env="NOT_SET"
-            ),
+            "never asked": Backbone(model="x", base_url=NOWHERE, api_key_env="NOT_SET"),
         }
         [outcome] = (await judge([job], named)).values()
-    assert [line.split("'")[1] for line in outcome.verdict.rationale.splitlines()] == [
-        "two",
-        "one",
-    ]
+    said = outcome.verdict.rationale.splitlines()
+    assert [line.split("'")[1] for line in said] == ["two", "one"]
 
 
 async def test_a_key_that_is_lacking_is_an_error_that_names_its_variable():
-    named = {
-        "judge": Backbone(
-            model="x", base_url="http://127.0.0.1:1/v1", api_key_env="NOT_SET_ANYWHERE"
-        )
-    }
+    key = {"api_key_env": "NOT_SET_ANYWHERE"}
+    named = {"judge": Backbone(model="x", base_url=NOWHERE, **key)}
     with pytest.raises(VievalError, match="NOT_SET_ANYWHERE"):
         await judge([Job(next(samples(1)), asking_once(say("judge")))], named)
 
 
 async def test_measurements_and_tools_need_no_backbone():
     measure = Measure("psnr", {"image": picture(1), "reference": picture(1)}, ("m",))
-    [outcome] = (
-        await judge(
-            [Job(next(samples(1)), asking_once(measure, UseTool("saw", {}, ("t",))))],
-            {},
-        )
-    ).values()
+    asking = asking_once(measure, UseTool("saw", {}, ("t",)))
+    [outcome] = (await judge([Job(next(samples(1)), asking)], {})).values()
     measured, tool = outcome.verdict.rationale.splitlines()
     assert measured.startswith(Measurement.__name__)
     assert tool == repr(Failure(Status.TOOL_ERROR, "unknown tool 'saw'"))
 
 
 def test_images_that_are_not_there_are_named_before_the_run(tmp_path):
-    lacking = [
-        Sample(
-            SampleId("b", "tig", "m", str(n)),
-            {"output": Image(tmp_path / f"{n}.png")},
-            {},
-        )
-        for n in range(3)
-    ]
+    lacking = []
+    for n in range(3):
+        images = {"output": Image(tmp_path / f"{n}.png")}
+        lacking.append(Sample(SampleId("b", "tig", "m", str(n)), images, {}))
     line = refusal(require_images, [*samples(2), *lacking])
     assert "0.png: no such image (and 2 more); run `vieval prepare b` to get" in line
     require_images(samples(2))
@@ -302,18 +251,17 @@ def test_images_that_are_not_there_are_named_before_the_run(tmp_path):
 # The end of a run that cannot go on.
 
 
-@pytest.mark.parametrize("trouble", ["key", "dead"])
-async def test_a_run_that_cannot_go_on_ends_with_one_error(trouble, tmp_path):
+@pytest.mark.parametrize(
+    ("trouble", "said"), [("key", "refuses the key"), ("dead", "has not answered for")]
+)
+async def test_a_run_that_cannot_go_on_ends_with_one_error(trouble, said, tmp_path):
     before = asyncio.all_tasks()
     config = Config(store=StoreOptions(path=tmp_path / "r.sqlite"))
     jobs = [Job(sample, viescore()) for sample in samples(300)]
     with FakeServer(api_key=KEY if trouble == "key" else "", latency=0.005) as server:
         if trouble == "dead":
             server.die(60)
-        with pytest.raises(
-            VievalError,
-            match="refuses the key" if trouble == "key" else "has not answered for",
-        ):
+        with pytest.raises(VievalError, match=said):
             await judge(jobs, served_by(server, patience=0.3), config=config)
         assert server.stats()["requests"] <= 8
     assert asyncio.all_tasks() == before
@@ -323,18 +271,15 @@ async def test_a_server_lost_in_the_middle_loses_no_sample_on_the_next_run(tmp_p
     config = Config(store=StoreOptions(path=tmp_path / "r.sqlite"))
     given = list(samples(60))
     jobs = [Job(sample, viescore()) for sample in given]
-    with FakeServer(
-        latency=0.01,
-        faults=lambda n, _: Fault("death", seconds=60) if n == 50 else None,
-    ) as server:
+    death = lambda n, _: Fault("death", seconds=60) if n == 50 else None
+    with FakeServer(latency=0.01, faults=death) as server:
         with pytest.raises(VievalError, match="check the server and run again"):
             await judge(jobs, served_by(server, patience=0.3), config=config)
         port = server.port
     progress = Progress()
     with FakeServer(port=port) as server:
-        outcomes = await judge(
-            jobs, served_by(server), config=config, progress=progress
-        )
+        named = served_by(server)
+        outcomes = await judge(jobs, named, config=config, progress=progress)
     assert progress.usage.cached >= 30
     assert progress.usage.cached + progress.usage.calls == 120
     found = [outcomes[n].verdict.scores for n in range(60)]
@@ -358,23 +303,15 @@ async def test_the_key_is_shown_nowhere(tmp_path, monkeypatch, caplog, capfd):
         seen.append(await judge(jobs, named, config=config, progress=progress))
         assert progress.usage.retries
         assert progress.usage.failures
-        seen += [
-            named,
-            config,
-            server_options("judge", named["judge"]),
-            progress,
-            progress.lines(),
-        ]
+        options = server_options("judge", named["judge"])
+        seen += [named, config, options, progress, progress.lines()]
         server.settings = replace(server.settings, api_key="changed")
         for patience, again in ((5, "refuses the key"), (0.2, "has not answered for")):
+            named = served_by(server, api_key_env="SOME_KEY", patience=patience)
             with pytest.raises(VievalError, match=again) as raised:
-                await judge(
-                    jobs, served_by(server, api_key_env="SOME_KEY", patience=patience)
-                )
-            seen += [
-                "".join(traceback.format_exception(raised.value)),
-                repr(raised.value),
-            ]
+                await judge(jobs, named)
+            error = raised.value
+            seen += ["".join(traceback.format_exception(error)), repr(error)]
             server.die(60)
             time.sleep(0.1)
     files = list(tmp_path.iterdir())

@@ -63,12 +63,10 @@ def concurrently(programs, live=4, answer=None):
     async def at_once(number, ask):
         return reply(ask)
 
-    async def run():
-        await run_concurrently(
-            programs, answer or at_once, live=live, on_outcome=ended.__setitem__
-        )
-
-    asyncio.run(run())
+    ask = answer or at_once
+    asyncio.run(
+        run_concurrently(programs, ask, live=live, on_outcome=ended.__setitem__)
+    )
     return ended
 
 
@@ -84,21 +82,13 @@ def test_a_wave_must_be_answered_in_full(count):
 def broken(outcome, reason):
     """Whether a verdict says that its judge's program failed so."""
     [step] = outcome.verdict.trace
-    return (outcome.verdict.scores, outcome.verdict.status, step.reason) == (
-        {},
-        Status.TOOL_ERROR,
-        reason,
-    )
+    assert (outcome.verdict.scores, outcome.verdict.status) == ({}, Status.TOOL_ERROR)
+    return step.reason == reason
 
 
 def test_an_exception_in_a_program_is_its_samples_failure_and_no_others():
-    outcomes, waves = in_waves(
-        [
-            program("a", 1, 1),
-            program("b", 1, 1, raises_at=1),
-            program("c", 1, raises_at=0),
-        ]
-    )
+    later, at_once = program("b", 1, 1, raises_at=1), program("c", 1, raises_at=0)
+    outcomes, waves = in_waves([program("a", 1, 1), later, at_once])
     assert heard(outcomes[0]) == ["re a.0.0", "re a.1.0"]
     assert broken(outcomes[1], "the judge's program failed: KeyError: 'b'")
     assert broken(outcomes[2], "the judge's program failed: KeyError: 'c'")
@@ -143,16 +133,12 @@ def test_a_program_does_not_wait_for_the_slow_ones():
 
 def test_replies_come_back_in_the_order_of_the_asks():
     async def answer(number, ask):
-        await asyncio.sleep(
-            0.01 * (3 - int(label_of(ask)[-1]))
-        )  # the last ask is answered first
+        # the last ask is answered first
+        await asyncio.sleep(0.01 * (3 - int(label_of(ask)[-1])))
         return reply(ask)
 
-    assert heard(concurrently([program("a", 3)], answer=answer)[0]) == [
-        "re a.0.0",
-        "re a.0.1",
-        "re a.0.2",
-    ]
+    [outcome] = concurrently([program("a", 3)], answer=answer).values()
+    assert heard(outcome) == [f"re a.0.{number}" for number in range(3)]
 
 
 def test_only_so_many_programs_exist_at_once():
@@ -168,15 +154,8 @@ def test_only_so_many_programs_exist_at_once():
         await asyncio.sleep(0)
         return reply(ask)
 
-    async def run():
-        await run_concurrently(
-            programs(),
-            answer,
-            live=7,
-            on_outcome=lambda number, _: ended.append(number),
-        )
-
-    asyncio.run(run())
+    note = lambda number, _: ended.append(number)
+    asyncio.run(run_concurrently(programs(), answer, live=7, on_outcome=note))
     assert sorted(ended) == made == list(range(50))
     assert most[0] == 7
 
@@ -212,10 +191,9 @@ async def test_an_exception_ends_the_run_and_stops_everything_else(where):
             raise KeyError("bad")
 
     before = asyncio.all_tasks()
+    running = run_concurrently(programs(), answer, live=2, on_outcome=ended)
     with pytest.raises(KeyError, match="bad"):
-        await asyncio.wait_for(
-            run_concurrently(programs(), answer, live=2, on_outcome=ended), 120
-        )
+        await asyncio.wait_for(running, 120)
     assert asyncio.all_tasks() == before
     assert stopped == begun == hanging
 
@@ -230,10 +208,8 @@ def test_tokens_of_all_rounds_add_up_and_failures_cost_none():
         return Verdict({}, Status.OK)
 
     def answer(asked):
-        return [
-            Failure(Status.API_ERROR, "no") if label_of(ask) == "y" else reply(ask)
-            for _, ask in asked
-        ]
+        failure = Failure(Status.API_ERROR, "no")
+        return [failure if label_of(ask) == "y" else reply(ask) for _, ask in asked]
 
     [outcome] = run_in_batches([one()], answer)
     assert (outcome.input_tokens, outcome.output_tokens) == (4, 6)
@@ -258,9 +234,7 @@ def test_both_schedulers_give_the_same_outcomes(shapes, live, random):
     ended = concurrently(iter(programs()), live, answer)
     assert [ended[number] for number in range(len(shapes))] == outcomes
     assert len(ended) == len(shapes)
-    rounds_with_asks = {
-        turn for widths in shapes for turn, width in enumerate(widths) if width
-    }
-    assert len(waves) == len(rounds_with_asks)
+    asked = {n for widths in shapes for n, width in enumerate(widths) if width}
+    assert len(waves) == len(asked)
     found = [len(heard(outcome)) for outcome in outcomes]
     assert found == [sum(widths) for widths in shapes]

@@ -8,7 +8,6 @@ import re
 import tempfile
 import threading
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,14 +35,8 @@ pytestmark = needs("cv2")
 SIDE = 256
 SIGNATURES = {"jpeg": b"\xff\xd8\xff", "png": b"\x89PNG"}
 OTHERS = [tool.name for tool in tools.planned() if tool.name != "difference"]
-PLAN = json.dumps(
-    {
-        "plan": [
-            {"task_id": n, "used": True, "tool": "difference", "reasoning": "fine"}
-            for n in (1, 2)
-        ]
-    }
-)
+TASK = {"used": True, "tool": "difference", "reasoning": "fine"}
+PLAN = json.dumps({"plan": [{"task_id": n, **TASK} for n in (1, 2)]})
 SCORE = json.dumps({"score": [5], "reasoning": "so so"})
 
 
@@ -53,18 +46,14 @@ def edits(count, format="JPEG", first_seed=100):
         before = photograph(SIDE, first_seed + number)
         pictures = {"source": before, "output": edited(before, 40, 60, 80, 70)}
         shown = {role: file(one, format) for role, one in pictures.items()}
-        yield Sample(
-            SampleId("own", "mie", "m", str(number)),
-            shown,
-            {"instruction": f"put hat {number} here"},
-        )
+        texts = {"instruction": f"put hat {number} here"}
+        yield Sample(SampleId("own", "mie", "m", str(number)), shown, texts)
 
 
 def options(store=None, **more):
     kept = {"path": store} if store else {"use": False}
-    return Config.model_validate(
-        {"store": kept, "judges": {"cigeval": {"removed": OTHERS, **more}}}
-    )
+    judges = {"cigeval": {"removed": OTHERS, **more}}
+    return Config.model_validate({"store": kept, "judges": judges})
 
 
 class Answers:
@@ -81,22 +70,22 @@ class Answers:
         self.calls[asked] += 1
         if asked == "plan":
             return PLAN
-        urls = [
-            part["image_url"]["url"]
-            for part in request["messages"][0]["content"]
-            if "image_url" in part
-        ]
+        content = request["messages"][0]["content"]
+        urls = [part["image_url"]["url"] for part in content if "image_url" in part]
         self.shown += [Image(base64.b64decode(url.partition(",")[2])) for url in urls]
         return SCORE
+
+
+def evaluated(samples, server, **more):
+    backbone = Backbone(model="fake", base_url=(server.base_url,))
+    how = {"backbone": backbone, "options": options(**more)}
+    return evaluate(samples, judge="cigeval", **how)
 
 
 def judged(samples, **more):
     answers = Answers()
     with FakeServer(reply=answers) as server:
-        backbone = Backbone(model="fake", base_url=(server.base_url,))
-        verdicts = evaluate(
-            samples, judge="cigeval", backbone=backbone, options=options(**more)
-        )
+        verdicts = evaluated(samples, server, **more)
     assert {verdict.status for verdict in verdicts} == {Status.OK}
     return verdicts, answers
 
@@ -105,13 +94,12 @@ def judged(samples, **more):
 def decodings(monkeypatch):
     """How often each file was decoded, by its bytes, and in which threads."""
     found, real = [], images.load_strictly
-    monkeypatch.setattr(
-        images,
-        "load_strictly",
-        lambda picture, stream: (
-            found.append((stream.getvalue(), thread())) or real(picture, stream)
-        ),
-    )
+
+    def noting(picture, stream):
+        found.append((stream.getvalue(), thread()))
+        return real(picture, stream)
+
+    monkeypatch.setattr(images, "load_strictly", noting)
     return found
 
 
@@ -123,13 +111,12 @@ def thread():
 def test_an_image_is_decoded_once_off_the_event_loop(format, decodings):
     samples = list(edits(6, format, first_seed=200))
     _, answers = judged(samples)
-    assert Counter(data for data, _ in decodings) == {
-        image.source: 1 for sample in samples for image in sample.images.values()
-    }
+    own = [image.source for sample in samples for image in sample.images.values()]
+    assert Counter(data for data, _ in decodings) == dict.fromkeys(own, 1)
     assert not any(on_the_loop for _, on_the_loop in decodings)
     assert len(answers.shown) == 24
-    own = {image.source for sample in samples for image in sample.images.values()}
-    assert not own & {image.source for image in answers.shown}, "all were highlighted"
+    shown = {image.source for image in answers.shown}
+    assert not shown & set(own), "all were highlighted"
 
 
 @pytest.mark.parametrize(("format", "most"), [("JPEG", 40), ("PNG", 0)])
@@ -138,11 +125,8 @@ def test_a_model_is_shown_the_same_boxes_in_the_format_of_the_source(format, mos
     [verdict], answers = judged([sample])
     source, output = (pixels(sample.images[role]) for role in ("source", "output"))
     boxes = difference(source, output)
-    told = [
-        tools.from_json(step.answer)
-        for step in verdict.trace
-        if step.path[-1] == "difference"
-    ]
+    steps = [step for step in verdict.trace if step.path[-1] == "difference"]
+    told = [tools.from_json(step.answer) for step in steps]
     assert [list(one.boxes) for one in told] == [boxes, boxes]
     assert len(answers.shown) == 4
     for shown, exact in zip(answers.shown, [source, output] * 2, strict=True):
@@ -168,25 +152,18 @@ def test_waves_bound_the_images_in_memory(tmp_path, monkeypatch):
     def answer(asked):
         if asked[0][1].path == ("plan",):
             return [Text(PLAN) for _ in asked]
-        shown = {
-            id(part): part
-            for _, ask in asked
-            for part in ask.messages[0].parts
-            if isinstance(part, Image)
-        }
+        parts = [part for _, ask in asked for part in ask.messages[0].parts]
+        shown = {id(part): part for part in parts if isinstance(part, Image)}
         for image in shown.values():
             in_memory = isinstance(image.source, bytes)
             held["memory"] += len(image.source) if in_memory else 0
             held["files"] += not in_memory
             assert pixels(image).shape == (SIDE, SIDE, 3)
-        held["on disk"] = len(
-            [path for path in Path(tmp_path).rglob("*") if path.is_file()]
-        )
+        held["on disk"] = sum(path.is_file() for path in tmp_path.rglob("*"))
         return [Text(SCORE) for _ in asked]
 
-    outcomes = judge_in_batches(
-        [Job(one, judge) for one in edits(20, "PNG")], answer, Progress()
-    )
+    jobs = [Job(one, judge) for one in edits(20, "PNG")]
+    outcomes = judge_in_batches(jobs, answer, Progress())
     assert {outcome.verdict.status for outcome in outcomes} == {Status.OK}
     assert 2**18 < held["memory"] <= 2**19, "half of 1 MiB"
     assert held["files"] == held["on disk"] > 10
@@ -198,9 +175,6 @@ def test_a_broken_image_is_its_samples_failure_and_no_others():
     cut = Image(bad.images["output"].source[:-3000])
     broken = Sample(bad.id, {**bad.images, "output": cut}, bad.texts)
     with FakeServer(reply=Answers()) as server:
-        backbone = Backbone(model="fake", base_url=(server.base_url,))
-        verdicts = evaluate(
-            [good, broken], judge="cigeval", backbone=backbone, options=options()
-        )
+        verdicts = evaluated([good, broken], server)
     assert [verdict.status for verdict in verdicts] == [Status.OK, Status.NO_IMAGE]
     assert re.search("truncated|is cut off", verdicts[1].reason)

@@ -12,7 +12,8 @@ from shlex import split
 import PIL.Image
 import pytest
 
-from tests.builders import a_contest, a_sample
+from tests.builders import a_contest, a_sample, a_sample_row
+from tests.refusals import refusal
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Choice, Status, Step, Verdict
@@ -28,7 +29,6 @@ from vieval_plugin.run.verdict_lines import (
     write_run_file,
 )
 from vieval_plugin.run.verdict_log import VerdictLog, partial_file
-from vieval_plugin.text.errors import VievalError
 
 SOURCE = Provenance("sharpness", (), ("PQ",))
 RUN = run_hash(SOURCE)
@@ -51,57 +51,39 @@ def images(folder, colour):
 
 
 def test_the_fields_of_a_line_are_those_of_the_page(tmp_path):
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "results.md").read_text(
-        encoding="utf-8"
-    )
-    section = page.split("### A line of verdicts\n")[1].split("\n#")[0]
+    page = Path(__file__).parents[2] / "docs" / "reference" / "results.md"
+    text = page.read_text(encoding="utf-8")
+    section = text.split("### A line of verdicts\n")[1].split("\n#")[0]
     named = set(re.findall(r"`(\w+)`", section))
-    step = Step(
-        ("SC",),
-        Status.REPAIRED,
-        {"SC": 5.0},
-        answer="{}",
-        reason="text around it",
-        attempt=1,
-    )
-    scores = {"SC": 0.5}
-    verdict = Verdict(
-        scores, Status.REPAIRED, "blurred", (step,), {"SC": (0.4, 0.6)}, ("a rule",)
-    )
+    told = {"answer": "{}", "reason": "text around it", "attempt": 1}
+    step = Step(("SC",), Status.REPAIRED, {"SC": 5.0}, **told)
+    scores, bounds = {"SC": 0.5}, {"SC": (0.4, 0.6)}
+    status = Status.REPAIRED
+    verdict = Verdict(scores, status, "blurred", (step,), bounds, ("a rule",))
     choice = Choice({"forward": "first"}, {"forward": 0.5}, ({"SC": 0.5}, {"SC": 0.4}))
-    judged = [
-        (
-            a_sample(
-                benchmark="vieval_demo", draw=1, tags=("a",), category="c", group="g"
-            ),
-            verdict,
-        ),
-        (a_contest(), Verdict({}, Status.OK, choice=choice)),
-    ]
-    lines = [
+    about = {"draw": 1, "tags": ("a",), "category": "c", "group": "g"}
+    of_sample, of_contest = (
         json.loads(verdict_line(0, item, Outcome(told, 3, 4), SOURCE, RUN, tmp_path))
-        for item, told in judged
-    ]
-    of_sample, of_contest = lines
-    assert {
-        *of_sample,
-        *of_sample["trace"][0],
-        *of_contest,
-        *of_contest["choice"],
-    } - named == set()
+        for item, told in (
+            (a_sample(benchmark="vieval_demo", **about), verdict),
+            (a_contest(), Verdict({}, Status.OK, choice=choice)),
+        )
+    )
     found = {*of_sample, *of_contest}
-    assert found >= (set(split("bounds target draw group choice tokens")))
+    assert found | {*of_sample["trace"][0], *of_contest["choice"]} <= named
+    assert found >= set(split("bounds target draw group choice tokens"))
+
+
+def refused(path):
+    """What is said of a file that no run may write to."""
+    return refusal(lambda: log(path).__enter__())
 
 
 def test_two_runs_do_not_write_to_one_file(tmp_path):
     path = tmp_path / "v.jsonl.partial"
     with log(path) as first:
         first.append(RUN, 0, line(0), Usage())
-        with (
-            pytest.raises(VievalError, match="another run is writing to it"),
-            log(path),
-        ):
-            pass
+        assert "another run is writing to it" in refused(path)
         first.append(RUN, 1, line(1), Usage())
         assert [json.loads(text)["row"] for text in first.lines(RUN)] == [0, 1]
 
@@ -112,11 +94,7 @@ def test_two_runs_do_not_write_to_one_file(tmp_path):
 def test_the_file_of_somebody_else_stays_as_it_is(content, tmp_path):
     path = tmp_path / "v.jsonl.partial"
     path.write_text(content)
-    with (
-        pytest.raises(VievalError, match="contains a run started by another program"),
-        log(path),
-    ):
-        pass
+    assert "contains a run started by another program" in refused(path)
     assert path.read_text() == content
 
 
@@ -126,8 +104,7 @@ def test_the_file_of_somebody_else_stays_as_it_is(content, tmp_path):
 def test_what_is_no_file_is_left_alone(make, tmp_path):
     (tmp_path / "key.json").write_text('{"key": 1}')
     make(path := tmp_path / "v.jsonl.partial")
-    with pytest.raises(VievalError, match="not a regular file; remove it"), log(path):
-        pass
+    assert "not a regular file; remove it" in refused(path)
     assert (tmp_path / "key.json").read_text() == '{"key": 1}'
 
 
@@ -150,21 +127,13 @@ def test_failed_calls_are_asked_again_and_refusals_are_not(tmp_path):
     with log(path) as again:
         assert [again.holds(RUN, row) for row in range(4)] == [True, False, True, False]
         again.append(RUN, 1, line(1), Usage())
-        assert [json.loads(text)["status"] for text in again.lines(RUN)] == [
-            "ok",
-            "ok",
-            "refusal",
-        ]
+        statuses = [json.loads(text)["status"] for text in again.lines(RUN)]
+        assert statuses == ["ok", "ok", "refusal"]
 
 
 def test_samples_that_are_the_file_of_verdicts_are_refused(tmp_path, capsys):
     images(tmp_path / "mine", 9)
-    row = {
-        "uid": "1",
-        "images": {"output": "mine/1.png"},
-        "texts": {"prompt": "x"},
-        "kind": "tig",
-    }
+    row = a_sample_row("1", "mine/1.png")
     samples = partial_file(out := tmp_path / "h.jsonl")
     samples.write_text(json.dumps(row) + "\n")
     assert main(["score", str(samples), "--judge", "sharpness", "--out", str(out)]) == 1
@@ -174,30 +143,28 @@ def test_samples_that_are_the_file_of_verdicts_are_refused(tmp_path, capsys):
 
 def test_other_images_under_the_same_names_are_other_inputs(tmp_path):
     (tmp_path / "p.txt").write_text("a\nb\nc\n")
+
+    def fingerprint(folder):
+        return read_folders([folder], tmp_path / "p.txt").fingerprint
+
     first, second = (
         images(tmp_path / name / "mine", colour)
         for name, colour in (("a", 9), ("b", 200))
     )
-    known = {
-        read_folders([folder], tmp_path / "p.txt").fingerprint
-        for folder in (first, second)
-    }
+    known = {fingerprint(folder) for folder in (first, second)}
     assert len(known) == 2
-    assert read_folders([first], tmp_path / "p.txt").fingerprint in known
+    assert fingerprint(first) in known
     shutil.copy(second / "0.png", first / "0.png")
-    assert read_folders([first], tmp_path / "p.txt").fingerprint not in known
+    assert fingerprint(first) not in known
 
 
 def test_a_table_beside_other_images_is_another_input(tmp_path):
+    found = set()
     for name, colour in (("a", 9), ("b", 200)):
-        images(tmp_path / name, colour)
-        (tmp_path / name / "metadata.csv").write_text(
-            "file_name,text\n0.png,x\n1.png,y\n"
-        )
-    first, second = (
-        read_samples(tmp_path / name, "tig").fingerprint for name in ("a", "b")
-    )
-    assert first != second
+        folder = images(tmp_path / name, colour)
+        (folder / "metadata.csv").write_text("file_name,text\n0.png,x\n1.png,y\n")
+        found.add(read_samples(folder, "tig").fingerprint)
+    assert len(found) == 2
 
 
 def test_verdicts_that_were_there_can_be_read_until_others_are(tmp_path):

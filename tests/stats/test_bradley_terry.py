@@ -2,29 +2,21 @@
 must.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from vieval_plugin.stats.bradley_terry import strengths
 
 
-def played(
-    models: int, contests: int, tie: float, seed: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def played(models, contests, tie, seed):
     """Wins and ties of drawn strengths, and the logarithms of these, of sum 0."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(0, 1, models)
     wins, ties = np.zeros((models, models)), np.zeros((models, models))
     for _ in range(contests):
         a, b = rng.choice(models, 2, replace=False)
-        rows = [
-            np.exp(truth[a]),
-            np.exp(truth[b]),
-            tie * np.exp((truth[a] + truth[b]) / 2),
-        ]
-        chances = np.array(rows)
+        draw = tie * np.exp((truth[a] + truth[b]) / 2)
+        chances = np.array([np.exp(truth[a]), np.exp(truth[b]), draw])
         outcome = rng.choice(3, p=chances / chances.sum())
         if outcome == 2:
             ties[a, b] += 1
@@ -71,10 +63,8 @@ def test_what_never_lost_has_no_finite_strength():
 
 
 def test_nothing_but_ties_are_equals():
-    assert strengths(np.zeros((2, 2)), [[0, 2], [2, 0]]).log_strengths.tolist() == [
-        0,
-        0,
-    ]
+    found = strengths(np.zeros((2, 2)), [[0, 2], [2, 0]]).log_strengths
+    assert found.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(

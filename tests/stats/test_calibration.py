@@ -45,9 +45,8 @@ def acceptances(tasks, labels, make=lambda task, rng: task):
     wins = 0
     for seed in range(RUNS):
         rng = np.random.default_rng(seed)
-        wins += _accepted(
-            [draw_labels(make(task, rng), labels, rng) for task in tasks], seed
-        )
+        drawn = [draw_labels(make(task, rng), labels, rng) for task in tasks]
+        wins += _accepted(drawn, seed)
     return wins
 
 
@@ -56,11 +55,8 @@ def test_gpt_4o_is_accepted_and_noise_is_not(tasks):
         return RecordedTask(task.kind, rng.uniform(size=len(task.ratings)), *task[2:])
 
     def calibrated(task, rng):
-        return RecordedTask(
-            task.kind,
-            np.interp(task.scores, *isotonic_fit(task.scores, task.ratings)),
-            *task[2:],
-        )
+        fit = isotonic_fit(task.scores, task.ratings)
+        return RecordedTask(task.kind, np.interp(task.scores, *fit), *task[2:])
 
     gpt_4o, llava = tasks["GPT-4o zero-shot"], tasks["LLaVA zero-shot"]
     most = binom.ppf(0.999, RUNS, 0.05)
@@ -78,15 +74,9 @@ def test_a_held_out_label_is_in_no_prediction_of_its_prompt_or_generator(tasks):
         before = held_out(labels, 5, by_generator)
         for number in (0, 17, 42):
             others = labels.ratings.copy()
-            rows = [prompt == labels.prompts[number] for prompt in labels.prompts]
-            same = np.array(rows)
+            same = np.array(labels.prompts) == labels.prompts[number]
             if by_generator:
-                same |= np.array(
-                    [
-                        generator == labels.generators[number]
-                        for generator in labels.generators
-                    ]
-                )
+                same |= np.array(labels.generators) == labels.generators[number]
             others[same] = 1 - others[same]
             after = held_out(labels._replace(ratings=others), 5, by_generator)
             for earlier, later in zip(before, after, strict=True):
@@ -99,13 +89,8 @@ def test_the_constant_is_that_of_the_task_type_so_that_knowing_the_task_is_no_ga
     rng = np.random.default_rng(0)
     kinds = ["tig"] * 100 + ["tie"] * 100
     ratings = np.where(np.array(kinds) == "tig", 0.8, 0.2) + rng.normal(0, 0.05, 200)
-    labels = Labels(
-        rng.uniform(size=200),
-        ratings,
-        kinds,
-        [str(n) for n in range(200)],
-        ["one"] * 200,
-    )
+    prompts = [str(n) for n in range(200)]
+    labels = Labels(rng.uniform(size=200), ratings, kinds, prompts, ["one"] * 200)
     better = improvement(labels, held_out(labels, 0), 500, 0)
     assert better.over_raw.high < 0
     assert not better.accepted
@@ -118,17 +103,14 @@ def test_a_fit_is_the_best_increasing_one_and_a_generator_alone_cannot_be_left_o
     assert (np.diff(knots[0]) > 0).all()
     assert (np.diff(knots[1]) >= 0).all()
     error = ((np.interp(scores, *knots) - ratings) ** 2).sum()
+    tenths = np.arange(11) / 10
     for _ in range(200):
-        other = np.sort(
-            np.clip(
-                np.interp(np.arange(11) / 10, *knots) + rng.normal(0, 0.05, 11), 0, 1
-            )
-        )
-        found = ((np.interp(scores, np.arange(11) / 10, other) - ratings) ** 2).sum()
+        moved = np.interp(tenths, *knots) + rng.normal(0, 0.05, 11)
+        other = np.sort(np.clip(moved, 0, 1))
+        found = ((np.interp(scores, tenths, other) - ratings) ** 2).sum()
         assert found >= error - 1e-12
-    alone = Labels(
-        scores, ratings, ["tig"] * 80, [str(n) for n in range(80)], ["one"] * 80
-    )
+    prompts = [str(n) for n in range(80)]
+    alone = Labels(scores, ratings, ["tig"] * 80, prompts, ["one"] * 80)
     assert np.isnan(held_out(alone, 0, by_generator=True)).all()
     assert alone._replace(kinds=["tig"] * 51 + ["tie"] * 29).large_kinds == ["tig"]
 
@@ -142,9 +124,8 @@ def test_a_task_type_of_noise_is_refused_by_its_own_labels():
         rng = np.random.default_rng(seed)
         kinds = ["tig"] * 100 + ["tie"] * 100 + ["cig"] * 60 + ["mie"] * 10
         people = rng.uniform(size=len(kinds))
-        scores = np.where(
-            np.array(kinds) == "cig", rng.uniform(size=len(kinds)), people**3
-        )
+        noise = rng.uniform(size=len(kinds))
+        scores = np.where(np.array(kinds) == "cig", noise, people**3)
         prompts = [f"{kind}{n}" for n, kind in enumerate(kinds)]
         labels = Labels(scores, people, kinds, prompts, ["one"] * len(kinds))
         predicted = held_out(labels, seed)
@@ -157,10 +138,9 @@ def test_a_task_type_of_noise_is_refused_by_its_own_labels():
 def test_the_named_number_of_labels_mostly_does(tasks):
     task, runs = tasks["GPT-4o zero-shot"][0], range(30)
     few = [draw_labels(task, 50, np.random.default_rng(seed)) for seed in runs]
-    refused = [
-        (labels, better) for labels in few if not (better := compared(labels)).accepted
-    ]
-    needed = [better.labels_needed(50) for _, better in refused]
+    compared_few = [compared(labels) for labels in few]
+    refused = [better for better in compared_few if not better.accepted]
+    needed = [better.labels_needed(50) for better in refused]
     assert sum(number is not None for number in needed) >= len(refused) / 2
     enough = [
         _accepted([draw_labels(task, number, np.random.default_rng(number))], 0)
@@ -168,10 +148,8 @@ def test_the_named_number_of_labels_mostly_does(tasks):
         if number
     ]
     assert np.mean(enough) >= 0.5
-    noise = [
-        labels._replace(scores=np.random.default_rng(0).uniform(size=50))
-        for labels in few
-    ]
+    random = np.random.default_rng(0).uniform(size=50)
+    noise = [labels._replace(scores=random) for labels in few]
     assert sum(compared(labels).labels_needed(50) is not None for labels in noise) <= 8
 
 

@@ -64,30 +64,24 @@ def naive_average(scores, human, coefficient="pearson", parts=None):
 
 
 def naive_standardised(scores, coefficient):
+    standardise = stats.rankdata if coefficient == "spearman" else stats.zscore
     out = np.full(scores.shape, NAN)
     for model in range(scores.shape[1]):
         have = ~np.isnan(scores[:, model])
-        values = scores[have, model]
-        out[have, model] = (
-            stats.rankdata(values)
-            if coefficient == "spearman"
-            else stats.zscore(values)
-        )
+        out[have, model] = standardise(scores[have, model])
     return out
 
 
 def naive_swaps(first, second, human, coefficient, swaps, parts=None):
     """The difference after each swap of rows, with loops and SciPy."""
-    a, b, h = (
-        naive_standardised(table, coefficient) for table in (first, second, human)
-    )
+    scores = (first, second, human)
+    a, b, h = (naive_standardised(table, coefficient) for table in scores)
     differences = []
     for swap in swaps:
         mask = swap.reshape(len(a), -1)
-        one, other = np.where(mask, b, a), np.where(mask, a, b)
-        differences.append(
-            naive_average(one, h, parts=parts) - naive_average(other, h, parts=parts)
-        )
+        swapped = np.where(mask, b, a), np.where(mask, a, b)
+        one, other = (naive_average(table, h, parts=parts) for table in swapped)
+        differences.append(one - other)
     return np.array(differences)
 
 
@@ -99,15 +93,14 @@ def test_swapped_correlations_are_naive_ones(coefficient, parts):
     swaps = all_swaps(7)
     naive = naive_swaps(*scores, coefficient, swaps, parts)
     np.testing.assert_allclose(statistic.swapped(swaps), naive, atol=1e-10)
-    observed = (
-        naive_average(scores[0], scores[2], coefficient, parts),
-        naive_average(scores[1], scores[2], coefficient, parts),
+    observed = tuple(
+        naive_average(table, scores[2], coefficient, parts) for table in scores[:2]
     )
     assert statistic.estimates() == pytest.approx(observed, abs=1e-12)
     assert naive[0] == pytest.approx(observed[0] - observed[1], abs=1e-12)
     exact = np.mean(np.abs(naive) >= abs(naive[0]) - ROUNDING)
     found = paired_permutation_p(statistic, 3, 40_000, ALL)
-    assert found == (pytest.approx(exact, abs=1e-12))
+    assert found == pytest.approx(exact, abs=1e-12)
 
 
 def test_means_after_every_swap_are_those_of_a_naive_computation():
@@ -119,17 +112,14 @@ def test_means_after_every_swap_are_those_of_a_naive_computation():
     naive = []
     for swap in swaps:
         swapped = dict(zip(dict.fromkeys(groups), swap, strict=True))
-        pairs = [
-            (b, a) if swapped[g] else (a, b)
-            for a, b, g in zip(first, second, groups, strict=True)
-            if not math.isnan(a)
-        ]
-        naive.append(np.mean([one - other for one, other in pairs]))
+        turned = [swapped[group] for group in groups]
+        one, other = np.where(turned, second, first), np.where(turned, first, second)
+        naive.append(np.nanmean(one - other))
     np.testing.assert_allclose(statistic.swapped(swaps), naive, atol=1e-12)
     exact = np.mean(np.abs(naive) >= abs(naive[0]) - ROUNDING)
     found = paired_comparison(statistic, 200, seed=1)
     got = paired_permutation_p(statistic, 1, 40_000, ALL)
-    assert got == (pytest.approx(exact, abs=1e-12))
+    assert got == pytest.approx(exact, abs=1e-12)
     assert found.p == pytest.approx(exact, abs=1e-12)
     assert (found.first, found.second) == pytest.approx((7 / 9, 3 / 9), abs=1e-12)
     assert found.difference.value == pytest.approx(naive[0])
@@ -150,13 +140,11 @@ def test_few_units_have_the_exact_p_whatever_the_seed():
     differences = signs @ (scores[0] - scores[1])
     exact = np.mean(np.abs(differences) >= abs(differences[0]) - ROUNDING)
     assert {paired_permutation_p(statistic, seed) for seed in range(5)} == {exact}
-    found = len(
-        {
-            paired_permutation_p(statistic, seed, permutations=2**12 - 1)
-            for seed in range(5)
-        }
-    )
-    assert found > 1
+    sampled = {
+        paired_permutation_p(statistic, seed, permutations=2**12 - 1)
+        for seed in range(5)
+    }
+    assert len(sampled) > 1
 
 
 def test_sampling_stops_at_so_many_exceedances_and_p_is_their_share():
@@ -173,9 +161,8 @@ def test_differences_that_are_equal_but_for_rounding_are_hits():
     # 1e-17
     statistic = MeanDifference([0.1, 0.2, 0.0], [0.0, 0.0, 0.3], "abc")
     assert paired_permutation_p(statistic, permutations=500) == 1
-    tiny = MeanDifference(
-        [1e-15, 2e-15, 3e-15, 4e-15, 5e-15, 6e-15], [0.0] * 6, "abcdef"
-    )
+    small = [1e-15, 2e-15, 3e-15, 4e-15, 5e-15, 6e-15]
+    tiny = MeanDifference(small, [0.0] * 6, "abcdef")
     assert paired_permutation_p(tiny, 0, 4000, ALL) == pytest.approx(2 / 64, abs=0.02)
     found = paired_permutation_p(MeanDifference([1, 0], [1, 0], "ab"), permutations=50)
     assert found == 1
@@ -194,47 +181,43 @@ def test_scales_and_the_order_of_the_judges_do_not_matter(seed, coefficient):
     first, second, human = tables(rows=12, seed=seed)
 
     def found(one, other):
-        return paired_comparison(
-            CorrelationDifference(one, other, human, coefficient=coefficient), 200, seed
-        )
+        statistic = CorrelationDifference(one, other, human, coefficient=coefficient)
+        result = paired_comparison(statistic, 200, seed)
+        difference = result.difference
+        return (difference.value, difference.low, difference.high), result.p
 
-    one = found(first, second)
-    other = found(second, first)
-    scaled = found(first, 3 + second / 1000)
-    assert one.p == other.p == scaled.p
-    assert one.difference.value == pytest.approx(-other.difference.value)
-    got = (one.difference.low, one.difference.high)
-    assert got == (pytest.approx((-other.difference.high, -other.difference.low)))
-    got = (one.difference.low, one.difference.high)
-    assert got == (pytest.approx((scaled.difference.low, scaled.difference.high)))
+    one, p = found(first, second)
+    other, p_turned = found(second, first)
+    scaled, p_scaled = found(first, 3 + second / 1000)
+    assert p == p_turned == p_scaled
+    value, low, high = other
+    assert one == pytest.approx((-value, -high, -low))
+    assert one[1:] == pytest.approx(scaled[1:])
 
 
 @pytest.mark.parametrize("coefficient", ["spearman", "pearson"])
 def test_the_bootstrap_draws_the_same_groups_for_both(coefficient):
     first, second, human = tables(rows=12)
     groups = [f"g{row // 2}" for row in range(12)]
-    statistic = CorrelationDifference(
-        first, second, human, groups, coefficient=coefficient
-    )
+    judged = (first, second, human, groups)
+    statistic = CorrelationDifference(*judged, coefficient=coefficient)
     counts = bootstrap.cluster_counts(groups, 40, seed=2)
     slow = []
     for draw in counts:
         again = [np.repeat(table, draw, axis=0) for table in (first, second, human)]
-        rows = [
-            [
-                correlation(again[2][have, m], again[judge][have, m], coefficient)
-                for m, have in enumerate(~np.isnan(again[2].T))
-            ]
-            for judge in (0, 1)
-        ]
-        r = np.array(rows)
+        have = ~np.isnan(again[2])
+        r = np.full((2, human.shape[1]), NAN)
+        for judge, model in itertools.product((0, 1), range(human.shape[1])):
+            rows = have[:, model]
+            pair = again[2][rows, model], again[judge][rows, model]
+            r[judge, model] = correlation(*pair, coefficient)
         r[:, np.isnan(r).any(axis=0)] = NAN
         slow.append(fisher_mean(r[0]) - fisher_mean(r[1]))
     fast = resampled_differences(statistic, 40, seed=2)
     np.testing.assert_allclose(fast, slow, atol=1e-9)
     found = paired_comparison(statistic, 40, seed=2)
     got = (found.difference.low, found.difference.high)
-    assert got == (pytest.approx(bootstrap.interval(slow)))
+    assert got == pytest.approx(bootstrap.interval(slow))
 
 
 def test_groups_are_drawn_within_their_part():
@@ -263,13 +246,9 @@ def test_the_bootstrap_of_means_equals_repeating_the_items():
     first[3] = second[3] = NAN
     groups = [f"g{item % 7}" for item in range(30)]
     counts = bootstrap.cluster_counts(groups, 25, seed=4)
-    slow = [
-        np.nanmean(np.repeat(first, c)) - np.nanmean(np.repeat(second, c))
-        for c in counts
-    ]
-    np.testing.assert_allclose(
-        resampled_differences(MeanDifference(first, second, groups), 25, seed=4), slow
-    )
+    slow = [np.nanmean(np.repeat(first - second, draw)) for draw in counts]
+    statistic = MeanDifference(first, second, groups)
+    np.testing.assert_allclose(resampled_differences(statistic, 25, seed=4), slow)
 
 
 def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_and_one_on_which_people_are_for_neither():
@@ -279,55 +258,58 @@ def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_and_one_on_whic
     statistic = CorrelationDifference(first, second, human)
     without = CorrelationDifference(first[:, left], second[:, left], human[:, left])
     found = statistic.estimates()[0]
-    assert found == (pytest.approx(np.tanh(np.arctanh(without.estimates()[0]) * 2 / 3)))
+    assert found == pytest.approx(np.tanh(np.arctanh(without.estimates()[0]) * 2 / 3))
     assert statistic.estimates()[1] == naive_average(second, human, "spearman")
     none = np.zeros((1, 10), dtype=bool)
     found = statistic.swapped(none)[0]
-    assert found == (pytest.approx(np.subtract(*statistic.estimates())))
+    assert found == pytest.approx(np.subtract(*statistic.estimates()))
     human[:, 1] = 1.0
     found = paired_comparison(CorrelationDifference(first, second, human), 200)
     assert found == paired_comparison(without, 200)
 
 
-@pytest.mark.parametrize(
-    "statistic",
-    [
-        pytest.param(CorrelationDifference(*np.ones((3, 4, 2))), id="constant"),
-        pytest.param(CorrelationDifference(*np.zeros((3, 0, 0))), id="no samples"),
-        pytest.param(MeanDifference([NAN], [NAN], "a"), id="no values"),
-        pytest.param(MeanDifference([], [], []), id="nothing"),
-    ],
-)
+UNDEFINED = {
+    "constant": CorrelationDifference(*np.ones((3, 4, 2))),
+    "no samples": CorrelationDifference(*np.zeros((3, 0, 0))),
+    "no values": MeanDifference([NAN], [NAN], "a"),
+    "nothing": MeanDifference([], [], []),
+}
+
+
+@pytest.mark.parametrize("statistic", UNDEFINED.values(), ids=UNDEFINED)
 def test_without_anything_defined_there_is_no_p(statistic):
     first, second, difference, p = paired_comparison(statistic, 10)
     numbers = (first, second, difference.value, difference.low, difference.high, p)
     assert all(math.isnan(number) for number in numbers)
 
 
-def test_what_only_one_judge_has_is_an_error():
-    first, second, human = tables()
-    wrong = second.copy()
-    wrong[0, 0] = NAN
-    with pytest.raises(ValueError, match=r"items in only one \(1\)"):
-        CorrelationDifference(first, wrong, human)
-    with pytest.raises(ValueError, match=r"items in only one \(1\)"):
-        CorrelationDifference(first, second, wrong)
-    with pytest.raises(ValueError, match=r"items in only one \(1\)"):
-        MeanDifference([1, NAN], [1, 0], "ab")
-    with pytest.raises(ValueError, match="same shape"):
-        CorrelationDifference(first, second[:2], human)
-    with pytest.raises(ValueError, match="must have 7 entries .* `parts` 3 .* got 3"):
-        CorrelationDifference(first, second, human, groups="abc")
-    with pytest.raises(ValueError, match="same shape"):
-        MeanDifference([1, 0], [1], "a")
-    with pytest.raises(ValueError, match="must have a group"):
-        MeanDifference([1, 0], [1, 0], "a")
+FIRST, SECOND, HUMAN = tables()
+LACKING = SECOND.copy()
+LACKING[0, 0] = NAN
+ONE_ONLY = r"items in only one \(1\)"
+ENTRIES = "must have 7 entries .* `parts` 3 .* got 3"
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "said"),
+    [
+        (CorrelationDifference, (FIRST, LACKING, HUMAN), ONE_ONLY),
+        (CorrelationDifference, (FIRST, SECOND, LACKING), ONE_ONLY),
+        (MeanDifference, ([1, NAN], [1, 0], "ab"), ONE_ONLY),
+        (CorrelationDifference, (FIRST, SECOND[:2], HUMAN), "same shape"),
+        (CorrelationDifference, (FIRST, SECOND, HUMAN, "abc"), ENTRIES),
+        (MeanDifference, ([1, 0], [1], "a"), "same shape"),
+        (MeanDifference, ([1, 0], [1, 0], "a"), "must have a group"),
+    ],
+)
+def test_what_only_one_judge_has_is_an_error(make, arguments, said):
+    with pytest.raises(ValueError, match=said):
+        make(*arguments)
 
 
 def test_holm_by_hand_and_in_any_order():
-    np.testing.assert_allclose(
-        holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02]
-    )
+    adjusted = [0.03, 0.06, 0.06, 0.02]
+    np.testing.assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), adjusted)
     np.testing.assert_allclose(holm([0.5, NAN, 0.6]), [1.0, NAN, 1.0])
     assert holm([]).shape == (0,)
 
@@ -348,13 +330,11 @@ def test_ranks_are_ranges_where_the_data_cannot_tell():
     none = np.zeros((4, 4), dtype=bool)
     assert [ranks.tolist() for ranks in rank_ranges(none)] == [[1] * 4, [4] * 4]
     found = [ranks.tolist() for ranks in rank_ranges(np.triu(~none, 1))]
-    assert found == ([[1, 2, 3, 4]] * 2)
+    assert found == [[1, 2, 3, 4]] * 2
     chain = none.copy()
     chain[0, 3] = True  # only the first beats the last
-    assert [ranks.tolist() for ranks in rank_ranges(chain)] == [
-        [1, 1, 1, 2],
-        [3, 4, 4, 4],
-    ]
+    found = [ranks.tolist() for ranks in rank_ranges(chain)]
+    assert found == [[1, 1, 1, 2], [3, 4, 4, 4]]
     assert [ranks.tolist() for ranks in rank_ranges(np.zeros((0, 0)))] == [[], []]
     for beats in (np.ones((2, 2)), np.zeros((2, 3)), np.eye(2)):
         with pytest.raises(ValueError, match="square matrix"):
@@ -379,14 +359,13 @@ def clustered(rng, better=0.0):
     """
     people = rng.normal(size=(100, 1)) + rng.normal(size=(100, 8))
     both = 0.7 * rng.normal(size=(100, 1))
-    first, second = (
-        (1 + more) * people
-        + both
-        + rng.normal(size=(100, 1))
-        + rng.normal(size=people.shape)
-        for more in (better, 0)
-    )
-    return first, 100 * second, people
+
+    def judge(more):
+        own = rng.normal(size=(100, 1)) + rng.normal(size=people.shape)
+        return (1 + more) * people + both + own
+
+    first = judge(better)
+    return first, 100 * judge(0), people
 
 
 @pytest.mark.slow
@@ -398,31 +377,23 @@ def test_size_and_power_with_clustered_data(capsys, nulls, others):
     allowed.
     """
 
-    def rejects(better, seed):
+    def drawn(better, seed):
         scores = clustered(np.random.default_rng([11, seed]), better)
-        return (
-            paired_permutation_p(CorrelationDifference(*scores), [12, seed], 199, ALL)
-            <= 0.05
-        )
+        return CorrelationDifference(*scores)
+
+    def rejects(better, seed):
+        return paired_permutation_p(drawn(better, seed), [12, seed], 199, ALL) <= 0.05
 
     size = sum(rejects(0.0, seed) for seed in range(nulls))
     power = sum(rejects(0.3, seed) for seed in range(others)) / others
-    gains = [
-        np.subtract(
-            *CorrelationDifference(
-                *clustered(np.random.default_rng([11, seed]), 0.3)
-            ).estimates()
-        )
-        for seed in range(others)
-    ]
+    gains = [np.subtract(*drawn(0.3, seed).estimates()) for seed in range(others)]
     with capsys.disabled():
         print(
             f"\ngroups swapped: {size} of {nulls:,} rejected at the null; power {power:.3f} at a "
             f"mean difference of {np.mean(gains):.3f}"
         )
-    assert abs(size - 0.05 * nulls) <= 2.2 * np.sqrt(
-        0.05 * 0.95 * nulls
-    )  # standard errors of a count
+    standard_error = np.sqrt(0.05 * 0.95 * nulls)
+    assert abs(size - 0.05 * nulls) <= 2.2 * standard_error
     assert 0.08 < np.mean(gains) < 0.12
     assert power > 0.6
 
@@ -436,15 +407,13 @@ def test_an_average_of_differences_is_that_of_its_parts_in_every_swap_and_draw()
     parts = 0.25 * one.swapped(swap[:, :3]) + 0.75 * other.swapped(swap[:, 3:])
     np.testing.assert_allclose(both.swapped(swap), parts)
     counts = np.concatenate([np.full((2, 3), 1), np.full((2, 4), 2)], axis=1)
-    expected = 0.25 * one.resampled(counts[:, :3]) + 0.75 * other.resampled(
-        counts[:, 3:]
-    )
-    np.testing.assert_allclose(both.resampled(counts), expected)
+    of_one, of_other = one.resampled(counts[:, :3]), other.resampled(counts[:, 3:])
+    np.testing.assert_allclose(both.resampled(counts), 0.25 * of_one + 0.75 * of_other)
     assert len(set(both.strata[:3])) == len(set(both.strata[3:])) == 1
     assert both.strata[0] != both.strata[-1]
     first, second = both.estimates()
     found = paired_comparison(both, resamples=50).difference.value
-    assert found == (pytest.approx(first - second))
+    assert found == pytest.approx(first - second)
 
 
 def test_scores_permuted_within_image_models_are_those_of_a_naive_computation():
@@ -457,24 +426,20 @@ def test_scores_permuted_within_image_models_are_those_of_a_naive_computation():
         for model in range(first.shape[1]):
             rows = np.flatnonzero(~np.isnan(first[:, model]))
             given_away[rows, model] = first[rows[np.argsort(key[rows])], model]
-        assert found == pytest.approx(
-            naive_average(given_away, human, "spearman", ["p", "p", "q"])
-        )
+        expected = naive_average(given_away, human, "spearman", ["p", "p", "q"])
+        assert found == pytest.approx(expected)
     in_place = statistic.permuted(lambda groups: np.arange(len(groups))[None])
     assert in_place[0] == pytest.approx(statistic.estimates()[0])
 
 
 def test_p_of_independence_is_that_of_all_permutations():
     first, _, human = tables(6, 1, missing=False, seed=3)
-    observed = abs(stats.spearmanr(first[:, 0], human[:, 0]).statistic)
-    every = [
-        stats.spearmanr(first[list(order), 0], human[:, 0]).statistic
-        for order in itertools.permutations(range(6))
-    ]
-    exact = np.mean(np.abs(every) >= observed - ROUNDING)
-    assert independence_p(
-        CorrelationDifference(first, first, human), permutations=9_999
-    ) == pytest.approx(exact, abs=0.02)
+    rho = lambda order: stats.spearmanr(first[list(order), 0], human[:, 0]).statistic
+    every = np.abs([rho(order) for order in itertools.permutations(range(6))])
+    exact = np.mean(every >= every[0] - ROUNDING)
+    statistic = CorrelationDifference(first, first, human)
+    found = independence_p(statistic, permutations=9_999)
+    assert found == pytest.approx(exact, abs=0.02)
 
 
 def test_a_judge_that_does_not_look_at_images_is_above_0_in_one_case_of_40_and_one_that_does_always():
@@ -488,16 +453,14 @@ def test_a_judge_that_does_not_look_at_images_is_above_0_in_one_case_of_40_and_o
         blind = rng.normal(size=(40, 1)) + 0.7 * rng.normal(size=(40, 6))
         for name, scores in (("blind", blind), ("looks", blind + 0.8 * human)):
             statistic = CorrelationDifference(scores, scores, human)
-            above[name] += (
-                independence_p(statistic, seed, 199) <= 0.05
-                and statistic.estimates()[0] > 0
-            )
+            is_significant = independence_p(statistic, seed, 199) <= 0.05
+            above[name] += is_significant and statistic.estimates()[0] > 0
     assert above["blind"] <= 12
     assert above["looks"] >= 190
     assert math.isnan(independence_p(CorrelationDifference(blind, blind, 0 * human)))
 
 
-def cases() -> list[tuple[np.ndarray, list[int]]]:
+def cases():
     """Differences by group: continuous, few values, tied, skewed; a unit a group or several."""
     found = []
     for number in range(400):
@@ -509,18 +472,20 @@ def cases() -> list[tuple[np.ndarray, list[int]]]:
             rng.choice([0.0, 0.1, 0.3], units),
             rng.exponential(0.1, units) - 0.05,
         )
-        groups = (
-            list(range(units)) if number % 3 else rng.integers(0, units, units).tolist()
-        )
+        drawn = rng.integers(0, units, units).tolist()
+        groups = list(range(units)) if number % 3 else drawn
         found.append((laws[number % 4], groups))
     return found
 
 
+def above_0(differences, groups):
+    """The difference of a judge from one that always scores 0."""
+    return MeanDifference(differences, np.zeros(len(differences)), groups)
+
+
 def test_p_and_interval_of_a_difference_of_means_never_contradict_each_other():
     for number, (differences, groups) in enumerate(cases()):
-        found = paired_comparison(
-            MeanDifference(differences, np.zeros(len(differences)), groups), seed=number
-        )
+        found = paired_comparison(above_0(differences, groups), seed=number)
         low, high = found.difference.low, found.difference.high
         assert (math.isnan(low) or low <= 0 <= high) == (found.p > 0.05)
         assert math.isnan(low) or low <= found.difference.value <= high
@@ -528,41 +493,33 @@ def test_p_and_interval_of_a_difference_of_means_never_contradict_each_other():
 
 def test_the_interval_is_of_all_shifts_that_the_test_does_not_reject():
     for number, (differences, groups) in enumerate(cases()[:120]):
-        found = paired_comparison(
-            MeanDifference(differences, np.zeros(len(differences)), groups), seed=number
-        ).difference
+        statistic = above_0(differences, groups)
+        found = paired_comparison(statistic, seed=number).difference
         if math.isnan(found.low) or found.high - found.low < 1e-6:
             continue
         inside = [found.low + 1e-7, found.high - 1e-7]
         outside = [found.low - 1e-7, found.high + 1e-7]
         for shift in (*inside, *outside):
-            moved = MeanDifference(
-                differences - shift, np.zeros(len(differences)), groups
-            )
+            moved = above_0(differences - shift, groups)
             assert (paired_permutation_p(moved, number) > 0.05) == (shift in inside)
 
 
 def test_fewer_than_six_units_have_no_interval_and_equal_differences_one_without_width():
     for units in range(1, 14):
-        found = paired_comparison(
-            MeanDifference([0.3] * units, [0.1] * units, range(units))
-        ).difference
+        equal = MeanDifference([0.3] * units, [0.1] * units, range(units))
+        found = paired_comparison(equal).difference
         assert math.isnan(found.low) == math.isnan(found.high) == (units < 6)
         assert not found.has_interval
-        varied = paired_comparison(
-            MeanDifference(np.arange(units) / 20, [0.0] * units, range(units))
-        ).difference
-        assert varied.has_interval == (units >= 6)
+        varied = paired_comparison(above_0(np.arange(units) / 20, range(units)))
+        assert varied.difference.has_interval == (units >= 6)
 
 
 def test_an_average_over_benchmarks_has_the_interval_of_its_test():
     for number in range(60):
         rng = np.random.default_rng([45, number])
         sizes = rng.integers(4, 12, 2)
-        parts = [
-            MeanDifference(rng.normal(0.2, 0.3, n), np.zeros(n), range(n))
-            for n in sizes
-        ]
+        parts = [above_0(rng.normal(0.2, 0.3, n), range(n)) for n in sizes]
         found = paired_comparison(AveragedDifference(parts, [1, 2]), seed=number)
-        assert (found.difference.low <= 0 <= found.difference.high) == (found.p > 0.05)
-        assert found.difference.low <= found.difference.value <= found.difference.high
+        ends = found.difference
+        assert (ends.low <= 0 <= ends.high) == (found.p > 0.05)
+        assert ends.low <= ends.value <= ends.high

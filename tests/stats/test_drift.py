@@ -14,20 +14,14 @@ def answers(rng, noise):
     `noise` of two.
     """
     level = rng.integers(2, 9, size=(ITEMS, 1))
-    return level + rng.choice(
-        [-1, 0, 1], p=[noise / 2, 1 - noise, noise / 2], size=(ITEMS, REPEATS + 1)
-    )
+    chances = [noise / 2, 1 - noise, noise / 2]
+    return level + rng.choice([-1, 0, 1], p=chances, size=(ITEMS, REPEATS + 1))
 
 
 def is_found(points, usable, seed):
     scores = np.where(usable, points / 10, np.nan)
-    return (
-        min(
-            test.adjusted
-            for test in drift_tests(np.where(usable, points, -1), scores, usable, seed)
-        )
-        <= 0.05
-    )
+    tests = drift_tests(np.where(usable, points, -1), scores, usable, seed)
+    return min(test.adjusted for test in tests) <= 0.05
 
 
 def found(noise, change, runs=100):
@@ -87,16 +81,13 @@ def test_the_smallest_difference_is_found_four_times_of_five():
 def test_changed_answers_are_found_four_times_of_five(noise):
     found, claimed = power(noise, items=100, runs=100, seed=0)
     assert 0.7 <= found <= 0.95  # of 100 runs four in a hundred is a standard error
-    assert (
-        claimed >= 4 / 100
-    )  # the number of changed items is binomial: three expected ones are often fewer
+    # the number of changed items is binomial: three expected ones are often fewer
+    assert claimed >= 4 / 100
 
 
 def test_without_a_score_there_is_no_mean_and_the_others_are_tested():
-    codes = np.zeros((30, 4))
-    changed, score, usable = drift_tests(
-        codes, np.full((30, 4), np.nan), np.zeros((30, 4))
-    )
+    codes, nothing = np.zeros((30, 4)), np.full((30, 4), np.nan)
+    changed, score, usable = drift_tests(codes, nothing, np.zeros((30, 4)))
     assert (changed.adjusted, usable.adjusted, score.n) == (1, 1, 0)
     assert np.isnan([score.latest, score.p, score.adjusted, score.smallest]).all()
 

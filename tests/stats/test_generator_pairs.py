@@ -2,8 +2,6 @@
 ImagenHub.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -27,9 +25,8 @@ def test_p_is_that_of_random_signs(shift):
     rng = np.random.default_rng(3)
     differences = rng.choice([-0.5, 0.0, 0.1, 0.7], 160) - 0.05 + shift
     flipped = rng.choice([-1.0, 1.0], (40_000, 160)) @ differences
-    expected = (flipped > differences.sum()).mean() / 2 + (
-        flipped >= differences.sum()
-    ).mean() / 2
+    total = differences.sum()
+    expected = (flipped > total).mean() / 2 + (flipped >= total).mean() / 2
     assert sign_flip_p(differences) == pytest.approx(expected, abs=0.01)
 
 
@@ -48,9 +45,8 @@ def test_soft_agreement_forgives_what_nobody_can_tell_and_hard_does_not():
 
 
 def test_too_few_generators_or_pairs_have_no_value_and_say_why():
-    three = [
-        PairAgreement(i, j, 1.0, 1.0) for i, j in itertools.combinations(range(3), 2)
-    ]
+    pairs = itertools.combinations(range(3), 2)
+    three = [PairAgreement(i, j, 1.0, 1.0) for i, j in pairs]
     hard, soft = accuracy_over_pairs([(3, three)], 50, 0)
     assert math.isnan(hard.value)
     assert soft.reason == "needs 4 generators, got 3"
@@ -79,18 +75,12 @@ def test_gpt_4o_orders_image_models_of_imagenhub_nearly_as_people_do(shared_data
     both, people's over all.
     """
     known = registry.benchmark("imagenhub")
-    judged = [
-        sample for part in known.parts for sample in known.load(shared_data, part)
-    ]
-    [judge] = [
-        judge
-        for judge in published_judges("imagenhub")
-        if judge.title == "GPT-4o zero-shot"
-    ]
-    run = run_of(judge, shared_data, judged)
-    parts = [
-        generator_pairs(list(map(observe, rows)), "O") for rows in run.records.values()
-    ]
+    parts = known.parts
+    judged = [sample for part in parts for sample in known.load(shared_data, part)]
+    judges = {judge.title: judge for judge in published_judges("imagenhub")}
+    run = run_of(judges["GPT-4o zero-shot"], shared_data, judged)
+    observed = [list(map(observe, rows)) for rows in run.records.values()]
+    parts = [generator_pairs(rows, "O") for rows in observed]
     hard, soft = accuracy_over_pairs(parts, 200, 0)
     assert (hard.n, round(hard.value, 3), round(soft.value, 3)) == (57, 0.877, 0.864)
     assert hard.low < hard.value < hard.high

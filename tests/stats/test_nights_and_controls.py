@@ -54,9 +54,9 @@ def test_nights_without_a_spread_have_no_cusum(series):
 def test_a_control_change_has_students_interval():
     own, spoilt = np.random.default_rng(1).uniform(size=(2, 20))
     change = control_change(own, spoilt)
-    low, high = stats.t.interval(
-        0.95, 19, np.mean(spoilt - own), stats.sem(spoilt - own)
-    )
+    differences = spoilt - own
+    mean, error = np.mean(differences), stats.sem(differences)
+    low, high = stats.t.interval(0.95, 19, mean, error)
     assert (change.low, change.high) == pytest.approx((low, high))
 
 

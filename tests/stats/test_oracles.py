@@ -8,9 +8,7 @@ from vieval_plugin.stats.prediction_powered import prediction_powered_mean
 
 @pytest.fixture(scope="module")
 def estimators():
-    pytest.importorskip(
-        "glide", reason="glide-py is not installed: it needs Python 3.12"
-    )
+    pytest.importorskip("glide", reason="glide-py needs Python 3.12")
     from glide import estimators
 
     return estimators
@@ -23,12 +21,8 @@ def partly_rated(seed, shrink, strata=1, groups=300, rated_groups=120, size=3):
     rng = np.random.default_rng(seed)
     stratum = np.repeat(np.arange(groups) % strata, size)
     group = np.repeat(np.arange(groups), size)
-    human = (
-        0.5
-        + 0.2 * stratum
-        + np.repeat(rng.normal(0, 0.2, groups), size)
-        + rng.normal(0, 0.1, groups * size)
-    )
+    human = 0.5 + 0.2 * stratum + np.repeat(rng.normal(0, 0.2, groups), size)
+    human = human + rng.normal(0, 0.1, groups * size)
     judge = 0.1 + shrink * human + rng.normal(0, 0.1 * shrink, groups * size)
     rated = np.isin(group, rng.choice(groups, rated_groups, replace=False))
     return np.where(rated, human, np.nan), judge, group, stratum
@@ -47,12 +41,10 @@ def test_items_by_themselves_have_glides_estimate(estimators, shrink):
     prediction-powered inference.
     """
     ratings, judge, _, _ = partly_rated(0, shrink, size=1, groups=900, rated_groups=360)
-    expected = estimators.PPIMeanEstimator().estimate(
-        ratings, judge, power_tuning=shrink > 0.5
-    )
-    require_equal(
-        prediction_powered_mean(ratings, judge), expected.confidence_interval, 360
-    )
+    tuned = {"power_tuning": shrink > 0.5}
+    expected = estimators.PPIMeanEstimator().estimate(ratings, judge, **tuned)
+    found = prediction_powered_mean(ratings, judge)
+    require_equal(found, expected.confidence_interval, 360)
 
 
 @pytest.mark.parametrize("shrink", [0.7, 0.2], ids=["good", "clipped"])

@@ -2,8 +2,6 @@
 as they say.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 
@@ -24,27 +22,24 @@ RATINGS = np.where(ITEMS % 3 == 0, TRUTH, np.nan)
 
 # mean and interval by ppi_mean_pointestimate and ppi_mean_ci of ppi-python 0.2.3 for the same
 # made-up numbers
+WAVES = 0.1 * np.cos(ITEMS * 2.3)
+GOOD = 0.7 * TRUTH + 0.2 + WAVES
+UNRELATED = 0.5 + 0.3 * np.cos(ITEMS * 0.9 + 1)
+OPPOSITE = 0.8 - (0.7 * TRUTH + WAVES)
+EXPECTED = [
+    (GOOD, 0.49592252882329024, 0.38188176536584806, 0.6099632922807324),
+    (UNRELATED, 0.474619823815721, 0.30364163390712545, 0.6455980137243165),
+    (OPPOSITE, 0.47891988952023706, 0.3062798981757112, 0.6515598808647629),
+]
+
+
 @pytest.mark.parametrize(
-    ("scores", "expected"),
-    [
-        (
-            0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3),
-            (0.49592252882329024, 0.38188176536584806, 0.6099632922807324),
-        ),
-        (
-            0.5 + 0.3 * np.cos(ITEMS * 0.9 + 1),
-            (0.474619823815721, 0.30364163390712545, 0.6455980137243165),
-        ),
-        (
-            0.8 - (0.7 * TRUTH + 0.1 * np.cos(ITEMS * 2.3)),
-            (0.47891988952023706, 0.3062798981757112, 0.6515598808647629),
-        ),
-    ],
-    ids=["good", "unrelated", "opposite"],
+    ("scores", "value", "low", "high"), EXPECTED, ids=["good", "unrelated", "opposite"]
 )
-def test_each_item_by_itself_equals_the_authors_package(scores, expected):
+def test_each_item_by_itself_equals_the_authors_package(scores, value, low, high):
     mean = prediction_powered_mean(RATINGS, scores).mean
-    assert (mean.value, mean.low, mean.high) == pytest.approx(expected, abs=1e-14)
+    found = (mean.value, mean.low, mean.high)
+    assert found == pytest.approx((value, low, high), abs=1e-14)
 
 
 def test_a_judge_that_says_nothing_or_the_opposite_is_left_out():
@@ -56,28 +51,19 @@ def test_a_judge_that_says_nothing_or_the_opposite_is_left_out():
 
 def test_items_of_a_group_count_as_one():
     """Each item four times over in one group is no more known than once."""
-    scores = 0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3)
-    once = prediction_powered_mean(RATINGS, scores)
-    often = prediction_powered_mean(
-        np.repeat(RATINGS, 4),
-        np.repeat(scores, 4),
-        [str(n) for n in np.repeat(ITEMS, 4)],
-    )
+    once = prediction_powered_mean(RATINGS, GOOD)
+    fourfold = np.repeat(RATINGS, 4), np.repeat(GOOD, 4)
+    groups = [str(n) for n in np.repeat(ITEMS, 4)]
+    often = prediction_powered_mean(*fourfold, groups)
     assert often.weight == pytest.approx(once.weight, abs=1e-12)
     assert often.mean.value == pytest.approx(once.mean.value, abs=1e-12)
     assert often.mean.high == pytest.approx(once.mean.high, abs=1e-12)
-    assert (
-        prediction_powered_mean(np.repeat(RATINGS, 4), np.repeat(scores, 4)).mean.high
-        < once.mean.high
-    )
+    assert prediction_powered_mean(*fourfold).mean.high < once.mean.high
 
 
 def test_a_single_rated_group_has_no_interval_and_so_no_estimate():
-    assert np.isnan(
-        prediction_powered_mean(
-            [0.5, 0.7, np.nan], [0.5, 0.6, 0.7], ["a", "a", "b"]
-        ).mean.value
-    )
+    rated = ([0.5, 0.7, np.nan], [0.5, 0.6, 0.7], ["a", "a", "b"])
+    assert np.isnan(prediction_powered_mean(*rated).mean.value)
 
 
 @pytest.mark.parametrize(
@@ -88,16 +74,15 @@ def test_scores_that_do_not_fit_are_an_error(scores):
         prediction_powered_mean([0.1, 0.2, 0.3], scores)
 
 
-def _two_kinds(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _two_kinds(rng):
     """300 items of one kind that people like less than 100 of another; 20 of each are rated, as
     a page chooses them.
     """
     kinds = np.repeat(["plain", "good"], [300, 100])
     people = np.where(kinds == "good", 0.8, 0.4) + rng.normal(0, 0.1, 400)
     judge = 0.7 * people + 0.3 + rng.normal(0, 0.1, 400)
-    rated = np.concatenate(
-        [rng.choice(300, 20, replace=False), 300 + rng.choice(100, 20, replace=False)]
-    )
+    plain = rng.choice(300, 20, replace=False)
+    rated = np.concatenate([plain, 300 + rng.choice(100, 20, replace=False)])
     return np.where(np.isin(np.arange(400), rated), people, np.nan), judge, kinds
 
 
@@ -109,19 +94,18 @@ def test_kinds_of_which_other_shares_were_rated_count_by_their_size():
     without_judge = prediction_powered_mean(ratings, np.zeros(400), strata=kinds)
     by_kind = [np.nanmean(ratings[kinds == kind]) for kind in ("plain", "good")]
     got = without_judge.mean.value
-    assert got == (pytest.approx(0.75 * by_kind[0] + 0.25 * by_kind[1]))
+    assert got == pytest.approx(0.75 * by_kind[0] + 0.25 * by_kind[1])
     got = found.mean.high - found.mean.low
     assert got < without_judge.mean.high - without_judge.mean.low
 
 
 def test_one_stratum_and_strata_with_too_few_ratings_are_as_without():
-    scores = 0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3)
-    plain = prediction_powered_mean(RATINGS, scores)
-    found = prediction_powered_mean(RATINGS, scores, strata=["one"] * 30)[:2]
+    plain = prediction_powered_mean(RATINGS, GOOD)
+    found = prediction_powered_mean(RATINGS, GOOD, strata=["one"] * 30)[:2]
     assert found == plain[:2]
-    assert prediction_powered_mean(RATINGS, scores, strata=["small"] + ["large"] * 29)[
-        :2
-    ] == pytest.approx(plain[:2])
+    strata = ["small"] + ["large"] * 29
+    found = prediction_powered_mean(RATINGS, GOOD, strata=strata)[:2]
+    assert found == pytest.approx(plain[:2])
 
 
 def test_intervals_over_strata_hold_the_truth():
@@ -133,9 +117,7 @@ def test_intervals_over_strata_hold_the_truth():
     assert 180 <= held <= 199
 
 
-def _two_generators(
-    rng: np.random.Generator, better_by: float
-) -> list[tuple[np.ndarray, np.ndarray]]:
+def _two_generators(rng, better_by):
     """Ratings and scores of two generators on 200 prompts that matter to both; the judge likes
     the second too much.
     """
@@ -155,10 +137,8 @@ def _two_generators(
 def test_the_test_of_two_means_has_its_level(better_by, least, most):
     significant, held, widths = 0, 0, []
     for number in range(200):
-        sides = [
-            prediction_powered_mean(*side, groups=range(200))
-            for side in _two_generators(np.random.default_rng([3, number]), better_by)
-        ]
+        made = _two_generators(np.random.default_rng([3, number]), better_by)
+        sides = [prediction_powered_mean(*one, groups=range(200)) for one in made]
         difference, p = prediction_powered_difference(*sides)
         significant += p <= 0.05
         held += difference.low <= better_by <= difference.high
@@ -179,16 +159,15 @@ def test_the_test_of_two_rated_generators_is_students_paired_test(prompts):
     expected = stats.ttest_rel(first, second)
     low, high = expected.confidence_interval(0.95)
     for unrated in (0, 25):
-        sides = [
-            np.append(people, np.full(unrated, np.nan)) for people in (first, second)
-        ]
+        more = np.full(unrated, np.nan)
+        silent, groups = np.zeros(prompts + unrated), range(prompts + unrated)
         means = [
-            prediction_powered_mean(side, np.zeros(len(side)), range(len(side)))
-            for side in sides
+            prediction_powered_mean(np.append(people, more), silent, groups)
+            for people in (first, second)
         ]
         difference, p = prediction_powered_difference(*means)
         found = (difference.low, difference.high, p)
-        assert found == (pytest.approx((low, high, expected.pvalue), abs=1e-12))
+        assert found == pytest.approx((low, high, expected.pvalue), abs=1e-12)
 
 
 def test_a_difference_to_an_undefined_mean_is_undefined():
@@ -207,9 +186,8 @@ def test_following_difficulty_makes_nothing_worse(follows, least, most):
         rng = np.random.default_rng([44, number])
         difficulty = rng.normal(0.5, 0.2, 200)
         people = difficulty + rng.normal(0, 0.12, (2, 200))
-        scores = (people if follows == "people" else difficulty) + rng.normal(
-            0, 0.08, (2, 200)
-        )
+        followed = people if follows == "people" else difficulty
+        scores = followed + rng.normal(0, 0.08, (2, 200))
         ratings = np.where(np.arange(200) < 50, people, np.nan)
         first, second = (
             partial(prediction_powered_mean, y, f, range(200), 0.95, None)

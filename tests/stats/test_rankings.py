@@ -22,9 +22,8 @@ def test_each_draw_is_what_its_repeated_items_give(seed):
     scores, groups = table(rng), [str(n // 2) for n in range(9)]
     order = rng.permutation(6)
     counts = cluster_counts(groups, resamples=40, seed=seed)
-    drawn = zip(
-        *resampled_rankings(resampled_means(scores, counts), order), strict=True
-    )
+    rankings = resampled_rankings(resampled_means(scores, counts), order)
+    drawn = zip(*rankings, strict=True)
     defined = 0
     for times, found in zip(counts, drawn, strict=True):
         repeated = np.repeat(scores, times, axis=1)

@@ -23,16 +23,13 @@ RECORDED = [
 @pytest.mark.parametrize(("judge", "number", "least"), RECORDED)
 def test_few_labels_order_pairs_of_recorded_judges(shared_data, judge, number, least):
     tasks = recorded_tasks(shared_data, judge)
-    runs = [
-        sum(
-            right_pairs(task, number, np.random.default_rng([seed, number]), True)
-            for task in tasks
-        )
-        for seed in range(20)
-    ]
-    pairs = sum(
-        n * (n - 1) // 2 for n in (len(np.unique(task.generators)) for task in tasks)
-    )
+    runs = []
+    for seed in range(20):
+        drawn = [np.random.default_rng([seed, number]) for _ in tasks]
+        rights = zip(tasks, drawn, strict=True)
+        runs.append(sum(right_pairs(task, number, rng, True) for task, rng in rights))
+    counts = [len(np.unique(task.generators)) for task in tasks]
+    pairs = sum(n * (n - 1) // 2 for n in counts)
     assert np.mean(runs, axis=0)[-1] / pairs >= least
 
 
@@ -40,14 +37,10 @@ def labels(ratings, scores, prompts=None):
     """Labels of each generator's images, of the same prompts where none are named."""
     sizes = [len(of_generator) for of_generator in ratings]
     generators = np.repeat(np.arange(len(ratings)), sizes)
-    numbers = (
-        np.concatenate([np.arange(size) for size in sizes])
-        if prompts is None
-        else np.asarray(prompts)
-    )
-    return OrderLabels(
-        np.concatenate(scores), np.concatenate(ratings), generators, numbers
-    )
+    each = np.concatenate([np.arange(size) for size in sizes])
+    numbers = each if prompts is None else np.asarray(prompts)
+    given = np.concatenate(scores), np.concatenate(ratings)
+    return OrderLabels(*given, generators, numbers)
 
 
 def test_a_common_gap_changes_no_order_and_sure_labels_are_kept():
@@ -55,9 +48,8 @@ def test_a_common_gap_changes_no_order_and_sure_labels_are_kept():
     judged, people = np.array([0.5, 0.6, 0.4]), np.array([0.7, 0.5, 0.3])
     prompts = rng.normal(0, 0.1, 400)
     scores = [level + rng.normal(0, 0.1, 400) for level in judged]
-    many = labels(
-        [level + prompts + rng.normal(0, 0.1, 400) for level in people], scores
-    )
+    ratings = [level + prompts + rng.normal(0, 0.1, 400) for level in people]
+    many = labels(ratings, scores)
     assert order_values(judged, many) == pytest.approx(people - people.mean(), abs=0.02)
     lower = labels([score - 0.2 for score in scores], scores)
     found = np.argsort(order_values(judged, lower)).tolist()
@@ -69,9 +61,8 @@ def test_generators_with_fewer_than_two_labels_go_by_the_judge(sizes):
     rng = np.random.default_rng(1)
     judged = np.array([0.3, 0.6, 0.5])
     ratings = [np.full(size, 0.5) for size in sizes]
-    values = order_values(
-        judged, labels(ratings, [rng.uniform(size=size) for size in sizes])
-    )
+    scores = [rng.uniform(size=size) for size in sizes]
+    values = order_values(judged, labels(ratings, scores))
     assert np.argsort(values).tolist() == [0, 2, 1]
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.stats.draws import draws_of
 from vieval_plugin.stats import agreement, bootstrap, correlation, ranking
 
 levels = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
@@ -19,14 +20,10 @@ levels = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 @pytest.mark.parametrize("coefficient", ["spearman", "pearson", "kendall"])
 def test_resampled_correlation_equals_repeating_the_pairs(coefficient, pairs, seed):
     x, y = map(np.array, zip(*pairs, strict=True))
-    counts = bootstrap.cluster_counts(
-        [str(i) for i in range(len(x))], resamples=6, seed=seed
-    )
+    counts = draws_of(len(x), seed)
     fast = correlation.resampled_correlations(x, y, counts, coefficient)
-    slow = [
-        correlation.correlation(np.repeat(x, c), np.repeat(y, c), coefficient)
-        for c in counts
-    ]
+    drawn = [(np.repeat(x, c), np.repeat(y, c)) for c in counts]
+    slow = [correlation.correlation(*pair, coefficient) for pair in drawn]
     np.testing.assert_allclose(fast, slow, atol=1e-9, equal_nan=True)
 
 
@@ -34,31 +31,28 @@ def test_resampled_correlation_equals_repeating_the_pairs(coefficient, pairs, se
 def test_resampled_correlation_works_in_blocks(monkeypatch, coefficient):
     rng = np.random.default_rng(1)
     x, y = rng.random(50), rng.random(50)
-    counts = bootstrap.cluster_counts([str(i) for i in range(50)], resamples=40, seed=3)
+    counts = draws_of(50, 3, draws=40)
     whole = correlation.resampled_correlations(x, y, counts, coefficient)
     monkeypatch.setattr(correlation, "_CELLS_AT_ONCE", 350)
-    np.testing.assert_array_equal(
-        correlation.resampled_correlations(x, y, counts, coefficient), whole
-    )
+    again = correlation.resampled_correlations(x, y, counts, coefficient)
+    np.testing.assert_array_equal(again, whole)
 
 
 def test_resampled_tau_b_is_the_same_number_as_scipys():
     rng = np.random.default_rng(4)
     x, y = rng.integers(0, 9, 40).astype(float), rng.normal(size=40)
-    counts = bootstrap.cluster_counts([str(i) for i in range(40)], resamples=30, seed=2)
-    slow = [
-        stats.kendalltau(np.repeat(x, c), np.repeat(y, c)).statistic for c in counts
-    ]
-    np.testing.assert_array_equal(
-        correlation.resampled_correlations(x, y, counts, "kendall"), slow
-    )
+    counts = draws_of(40, 2, draws=30)
+    drawn = [(np.repeat(x, c), np.repeat(y, c)) for c in counts]
+    slow = [stats.kendalltau(*pair).statistic for pair in drawn]
+    fast = correlation.resampled_correlations(x, y, counts, "kendall")
+    np.testing.assert_array_equal(fast, slow)
 
 
 def test_sums_over_pairs_stay_exact_where_single_precision_would_not():
     counts = np.array([[2**25 + 1, 1, 3]])
-    assert correlation.weighted_pairs(
-        counts, lambda i, j: np.ones((3, 3))[i, j]
-    ).tolist() == [4 * (2**25 + 1) + 3]
+    ones = lambda i, j: np.ones((3, 3))[i, j]
+    [found] = correlation.weighted_pairs(counts, ones).tolist()
+    assert found == 4 * (2**25 + 1) + 3
 
 
 def test_a_whole_cluster_comes_and_goes_together():
@@ -74,12 +68,9 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says():
     for trial in range(200):
         x = rng.normal(size=80)
         y = 0.6 * x + 0.8 * rng.normal(size=80)
-        counts = bootstrap.cluster_counts(
-            [str(i) for i in range(80)], resamples=400, seed=trial
-        )
-        low, high = bootstrap.interval(
-            correlation.resampled_correlations(x, y, counts, "pearson")
-        )
+        counts = draws_of(80, trial, draws=400)
+        drawn = correlation.resampled_correlations(x, y, counts, "pearson")
+        low, high = bootstrap.interval(drawn)
         covered += low <= 0.6 <= high
     assert 0.88 <= covered / 200 <= 0.99
 
@@ -88,7 +79,7 @@ def test_averages_differ_as_their_formulas_do():
     r = [0.2, 0.5, 0.8]
     assert correlation.paper_mean(r) == math.tanh(0.5)
     found = correlation.fisher_mean(r)
-    assert found == (pytest.approx(math.tanh(np.mean(np.arctanh(r)))))
+    assert found == pytest.approx(math.tanh(np.mean(np.arctanh(r))))
     assert correlation.fisher_mean([0.5, math.nan]) == pytest.approx(0.5)
     assert math.isnan(correlation.fisher_mean([math.nan]))
     assert correlation.fisher_mean([1.0, 1.0]) == pytest.approx(0.9999)
@@ -175,7 +166,7 @@ OF_THE_PACKAGE = {
 def test_alpha_is_that_of_the_package(name, level):
     data, expected = OF_THE_PACKAGE[name]
     found = agreement.krippendorff_alpha(data, level)
-    assert found == (pytest.approx(expected[LEVELS.index(level)], abs=1e-14))
+    assert found == pytest.approx(expected[LEVELS.index(level)], abs=1e-14)
 
 
 def test_alpha_works_in_blocks(monkeypatch):
@@ -183,7 +174,7 @@ def test_alpha_works_in_blocks(monkeypatch):
     whole = agreement.krippendorff_alpha(ratings, "interval")
     monkeypatch.setattr(agreement, "_CELLS_AT_ONCE", 500)
     found = agreement.krippendorff_alpha(ratings, "interval")
-    assert found == (pytest.approx(whole, abs=1e-14))
+    assert found == pytest.approx(whole, abs=1e-14)
 
 
 def test_alpha_without_two_ratings_of_an_item_is_undefined():

@@ -10,21 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.stats.draws import draws_of
 from tests.tables import table
-from vieval_plugin.stats import binary, bootstrap
+from vieval_plugin.stats import binary
 from vieval_plugin.stats.votes import mean
 
 levels = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 labelled = st.lists(st.tuples(st.sampled_from([0, 1]), levels), min_size=1, max_size=25)
-preferences = st.lists(
-    st.tuples(st.sampled_from([0, 0.5, 1]), levels, levels), min_size=1, max_size=25
-)
-
-
-def draws_of(n, seed=0, draws=6):
-    return bootstrap.cluster_counts(
-        [str(i) for i in range(n)], resamples=draws, seed=seed
-    )
+preferred = st.tuples(st.sampled_from([0, 0.5, 1]), levels, levels)
+preferences = st.lists(preferred, min_size=1, max_size=25)
 
 
 @given(labelled)
@@ -32,9 +26,8 @@ def test_auroc_is_the_share_of_pairs_won(rows):
     ones, zeros = (
         [score for label, score in rows if label == wanted] for wanted in (1, 0)
     )
-    won = [
-        (one > zero) + (one == zero) / 2 for one, zero in itertools.product(ones, zeros)
-    ]
+    pairs = itertools.product(ones, zeros)
+    won = [(one > zero) + (one == zero) / 2 for one, zero in pairs]
     found = binary.auroc(*zip(*rows, strict=True))
     assert found == pytest.approx(np.mean(won) if won else math.nan, nan_ok=True)
     assert not won or 0 <= found <= 1
@@ -65,31 +58,30 @@ def test_points_of_a_preference_pair(label, first, second, points):
 @given(preferences)
 def test_swapping_the_two_changes_nothing(rows):
     label, first, second = (np.array(column) for column in zip(*rows, strict=True))
-    of_swapped = binary.preference_points(1 - label, second, first)
-    np.testing.assert_array_equal(
-        of_swapped, binary.preference_points(label, first, second)
-    )
+    swapped = binary.preference_points(1 - label, second, first)
+    points = binary.preference_points(label, first, second)
+    np.testing.assert_array_equal(swapped, points)
 
 
-def test_bad_labels_and_scores_are_refused():
-    with pytest.raises(ValueError, match="0 or 1"):
-        binary.auroc([0, 2], [1, 2])
-    with pytest.raises(ValueError, match="leave out items"):
-        binary.auroc([0, 1], [1, math.nan])
-    with pytest.raises(ValueError, match="same length"):
-        binary.auroc([0, 1], [1, 2, 3])
-    with pytest.raises(ValueError, match="a tie"):
-        binary.preference_points([0.3], [1], [2])
-    with pytest.raises(ValueError, match="leave out items"):
-        binary.preference_points([1], [math.nan], [2])
+@pytest.mark.parametrize(
+    ("function", "arguments", "said"),
+    [
+        (binary.auroc, ([0, 2], [1, 2]), "0 or 1"),
+        (binary.auroc, ([0, 1], [1, math.nan]), "leave out items"),
+        (binary.auroc, ([0, 1], [1, 2, 3]), "same length"),
+        (binary.preference_points, ([0.3], [1], [2]), "a tie"),
+        (binary.preference_points, ([1], [math.nan], [2]), "leave out items"),
+    ],
+)
+def test_bad_labels_and_scores_are_refused(function, arguments, said):
+    with pytest.raises(ValueError, match=said):
+        function(*arguments)
 
 
 def test_text_and_image_score_differ_in_what_is_compared():
     def of(*scores):
-        return [
-            part[0]
-            for part in binary.right_points([np.reshape(scores, (2, 2))]).tolist()
-        ]
+        found = binary.right_points([np.reshape(scores, (2, 2))]).tolist()
+        return [part[0] for part in found]
 
     # scores in the order image 0 text 0, image 0 text 1, image 1 text 0, image 1 text 1; the points
     # are text, image, group

@@ -68,7 +68,7 @@ def naive_accuracy(own, human, scheme):
 def test_accuracy_is_its_definition(rows, scheme):
     own, human = zip(*rows, strict=True) if rows else ((), ())
     found = mean(points(own, human, scheme))
-    assert found == (pytest.approx(naive_accuracy(own, human, scheme), nan_ok=True))
+    assert found == pytest.approx(naive_accuracy(own, human, scheme), nan_ok=True)
 
 
 def test_no_answer_is_wrong_and_never_dropped():
@@ -77,9 +77,8 @@ def test_no_answer_is_wrong_and_never_dropped():
         ("three_way", [0, 0, 0]),
         ("decisive", [0, NAN, NAN]),
     ]:
-        np.testing.assert_array_equal(
-            points([NONE] * 3, [FIRST, BOTH_GOOD, BOTH_BAD], scheme), expected
-        )
+        human = [FIRST, BOTH_GOOD, BOTH_BAD]
+        np.testing.assert_array_equal(points([NONE] * 3, human, scheme), expected)
 
 
 @pytest.mark.parametrize(
@@ -104,11 +103,11 @@ def naive_vote(one, other, tie, good):
     return FIRST if one > other else SECOND
 
 
-@given(
-    scored,
-    st.sampled_from([0.0, 0.2, 0.25, 2.0]),
-    st.sampled_from([-math.inf, 0.3, 0.5, math.inf]),
-)
+TIES = st.sampled_from([0.0, 0.2, 0.25, 2.0])
+GOODS = st.sampled_from([-math.inf, 0.3, 0.5, math.inf])
+
+
+@given(scored, TIES, GOODS)
 def test_votes_of_scores_are_the_rule(rows, tie, good):
     one, other, _ = map(np.array, zip(*rows, strict=True))
     expected = [naive_vote(a, b, tie, good) for a, b in zip(one, other, strict=True)]
@@ -116,9 +115,8 @@ def test_votes_of_scores_are_the_rule(rows, tie, good):
 
 
 def test_infinite_scores_are_voted_on_and_bad_input_is_refused():
-    assert vote_of_scores(
-        [math.inf, -math.inf, 1], [math.inf, 0, -math.inf], 5, 0
-    ).tolist() == [2, 1, 0]
+    first, second = [math.inf, -math.inf, 1], [math.inf, 0, -math.inf]
+    assert vote_of_scores(first, second, 5, 0).tolist() == [2, 1, 0]
     with pytest.raises(ValueError, match="at least 0"):
         vote_of_scores([1], [2], -0.1)
     with pytest.raises(ValueError, match="same length"):
@@ -130,15 +128,15 @@ def test_best_thresholds_are_those_of_brute_force(rows, scheme):
     one, other, human = map(np.array, zip(*rows, strict=True))
     distances = {0.0, *np.abs(one - other)[~np.isnan(one - other)]}
     middles = {-math.inf, math.inf, *((one + other) / 2)[~np.isnan(one + other)]}
-    reached = {
-        (tie, good): np.nansum(
-            points(vote_of_scores(one, other, tie, good), human, scheme)
-        )
-        for tie, good in itertools.product(distances, middles)
-    }
+
+    def right(*chosen):
+        return np.nansum(points(vote_of_scores(one, other, *chosen), human, scheme))
+
+    tried = itertools.product(distances, middles)
+    reached = {chosen: right(*chosen) for chosen in tried}
     found = best_thresholds(one, other, human, scheme)
     best = max(reached.values())
-    assert np.nansum(points(vote_of_scores(one, other, *found), human, scheme)) == best
+    assert right(*found) == best
     # of equals: the smallest tie, then the smallest `good` of the means of contests that both then
     # tie
     assert found.tie == min(tie for (tie, _), right in reached.items() if right == best)
@@ -149,22 +147,17 @@ def test_best_thresholds_are_those_of_brute_force(rows, scheme):
 
 def test_the_choice_among_equals_is_stated():
     # ties 0.1, 0.3 apart, a win 0.2 apart: 0.1 is as good as 0.3
-    found = best_thresholds(
-        [0, 0, 0], [0.1, 0.3, 0.2], [BOTH_BAD, BOTH_BAD, SECOND], "three_way"
-    ).tie
-    assert found == 0.1
-    # without a tie nothing says what is good
-    found = best_thresholds([0, 1], [1, 0], [SECOND, FIRST])
-    assert found == (Thresholds(0.0, -math.inf))
-    found = best_thresholds([1, 1], [1, 1], [BOTH_BAD, BOTH_BAD])
-    assert found == (Thresholds(0.0, math.inf))
-    found = best_thresholds([1, 2, 3], [1, 2, 3], [BOTH_BAD, BOTH_GOOD, BOTH_GOOD])
-    assert found == Thresholds(0.0, 2.0)
-    # bad, good, bad, good: 2 and 4 are equally right, and so the smaller
-    found = best_thresholds(
-        [1, 2, 3, 4], [1, 2, 3, 4], [BOTH_BAD, BOTH_GOOD, BOTH_BAD, BOTH_GOOD]
-    ).good
-    assert found == 2.0
+    human = [BOTH_BAD, BOTH_BAD, SECOND]
+    assert best_thresholds([0] * 3, [0.1, 0.3, 0.2], human, "three_way").tie == 0.1
+    for scores, human, good in (
+        # without a tie nothing says what is good
+        (([0, 1], [1, 0]), [SECOND, FIRST], -math.inf),
+        (([1, 1],) * 2, [BOTH_BAD, BOTH_BAD], math.inf),
+        (([1, 2, 3],) * 2, [BOTH_BAD, BOTH_GOOD, BOTH_GOOD], 2.0),
+        # bad, good, bad, good: 2 and 4 are equally right, and so the smaller
+        (([1, 2, 3, 4],) * 2, [BOTH_BAD, BOTH_GOOD] * 2, 2.0),
+    ):
+        assert best_thresholds(*scores, human) == Thresholds(0.0, good)
     with pytest.raises(ValueError, match="one human vote"):
         best_thresholds([1], [2], [])
 
@@ -187,46 +180,31 @@ def test_nested_thresholds_never_see_the_contests_they_are_used_on():
         fold = fold_of(groups, 4, 3)
         for held_out in range(4):
             inside = fold == held_out
-            assert not {g for g, i in zip(groups, inside, strict=True) if i} & {
-                g for g, i in zip(groups, inside, strict=True) if not i
-            }
-            chosen = best_thresholds(
-                one[~inside], other[~inside], human[~inside], scheme
-            )
-            np.testing.assert_array_equal(
-                found[inside], vote_of_scores(one[inside], other[inside], *chosen)
-            )
+            of_fold = {g for g, i in zip(groups, inside, strict=True) if i}
+            of_others = {g for g, i in zip(groups, inside, strict=True) if not i}
+            assert not of_fold & of_others
+            others = (one[~inside], other[~inside], human[~inside])
+            chosen = best_thresholds(*others, scheme)
+            votes = vote_of_scores(one[inside], other[inside], *chosen)
+            np.testing.assert_array_equal(found[inside], votes)
             # whatever people say there, the votes are the same
             lied = np.where(inside, FIRST, human)
             again = nested(one, other, lied, groups, folds=4, seed=3, scheme=scheme)
             np.testing.assert_array_equal(again[inside], found[inside])
         bound = vote_of_scores(one, other, *best_thresholds(one, other, human, scheme))
-        assert (
-            0.5
-            < mean(points(found, human, scheme))
-            <= mean(points(bound, human, scheme))
-        )
+        reached, most = (mean(points(own, human, scheme)) for own in (found, bound))
+        assert 0.5 < reached <= most
 
 
 def test_folds_are_of_whole_groups_and_of_one_size():
     groups = [f"g{number % 23}" for number in range(100)]
     fold = fold_of(groups, 5, seed=1)
-    by_group = {
-        (group, number) for group, number in zip(groups, fold.tolist(), strict=True)
-    }
+    by_group = set(zip(groups, fold.tolist(), strict=True))
     assert len(by_group) == 23
-    assert sorted(np.bincount([number for _, number in by_group]).tolist()) == [
-        4,
-        4,
-        5,
-        5,
-        5,
-    ]
-    assert (
-        fold.tolist()
-        == fold_of(groups, 5, seed=1).tolist()
-        != fold_of(groups, 5, seed=2).tolist()
-    )
+    sizes = np.bincount([number for _, number in by_group])
+    assert sorted(sizes.tolist()) == [4, 4, 5, 5, 5]
+    assert fold.tolist() == fold_of(groups, 5, seed=1).tolist()
+    assert fold.tolist() != fold_of(groups, 5, seed=2).tolist()
     assert len(set(fold_of(["a", "b"], 5))) == 2
     assert fold_of([]).tolist() == nested([], [], [], []).tolist() == []
     for wrong in [("aa", 5), ("ab", 1)]:
@@ -244,13 +222,11 @@ def test_a_group_is_right_only_if_all_its_pairs_are():
     np.testing.assert_array_equal(found, [1, 0, 1, NAN])
 
 
-@given(
-    st.lists(
-        st.tuples(codes | st.just(NONE), codes | st.just(NONE), codes),
-        min_size=1,
-        max_size=20,
-    )
-)
+some_codes = codes | st.just(NONE)
+orders = st.tuples(some_codes, some_codes, codes)
+
+
+@given(st.lists(orders, min_size=1, max_size=20))
 def test_both_orders(rows):
     forward, reverse, human = zip(*rows, strict=True)
     both = [float(f == h and r == h) for f, r, h in rows]
@@ -267,7 +243,7 @@ def test_both_orders(rows):
     assert found == pytest.approx(np.mean(counted) if counted else NAN, nan_ok=True)
 
 
-@given(st.lists(st.tuples(codes | st.just(NONE), codes | st.just(NONE)), min_size=1))
+@given(st.lists(st.tuples(some_codes, some_codes), min_size=1))
 def test_two_orders_make_one_vote(rows):
     forward, reverse = zip(*rows, strict=True)
     expected = [NONE if NONE in (f, r) else f if f == r else TIE for f, r in rows]
@@ -281,7 +257,7 @@ def test_people_who_only_say_tie_are_counted_in_three_way():
     found = best_thresholds([0, 0], [0.1, 0.4], [TIE, SECOND], "three_way")
     assert found == Thresholds(0.1, -math.inf)
     found = best_thresholds([0, 0], [0.1, 0.4], [TIE, SECOND])
-    assert found == (Thresholds(0.0, -math.inf))
+    assert found == Thresholds(0.0, -math.inf)
 
 
 def test_in_three_way_both_ties_are_the_same_answer():
@@ -289,11 +265,10 @@ def test_in_three_way_both_ties_are_the_same_answer():
     assert consistent_points([BOTH_GOOD], [BOTH_BAD], "four_way").tolist() == [0]
 
 
-@given(
-    st.lists(
-        st.lists(codes | st.just(NONE), min_size=4, max_size=4), min_size=2, max_size=4
-    )
-)
+annotated = st.lists(some_codes, min_size=4, max_size=4)
+
+
+@given(st.lists(annotated, min_size=2, max_size=4))
 def test_ceiling_is_pooled_over_pairs_of_annotators(annotations):
     agree = [
         one == other
@@ -311,7 +286,7 @@ def test_ceiling_is_pooled_over_pairs_of_annotators(annotations):
         if annotator[contest] != NONE
     ]
     got = mean(annotator_points(judge, annotations))
-    assert got == (pytest.approx(np.mean(own) if own else NAN, nan_ok=True))
+    assert got == pytest.approx(np.mean(own) if own else NAN, nan_ok=True)
 
 
 def test_one_annotator_has_no_ceiling():
@@ -326,7 +301,7 @@ def test_the_interval_of_a_share_equals_repeating_the_contests():
     found = share(right, groups, resamples=80, seed=6)
     counts = bootstrap.cluster_counts(groups, 80, 6)
     got = (found.low, found.high)
-    assert got == (pytest.approx(bootstrap.interval(resampled_mean(right, counts))))
+    assert got == pytest.approx(bootstrap.interval(resampled_mean(right, counts)))
     assert (found.value, found.n) == (pytest.approx(np.nanmean(right)), 59)
     pooled = share(np.stack([right, 1 - right]), groups, resamples=80, seed=6)
     assert (pooled.value, pooled.low, pooled.high, pooled.n) == (0.5, 0.5, 0.5, 118)
@@ -335,10 +310,10 @@ def test_the_interval_of_a_share_equals_repeating_the_contests():
         share(right, groups[:30])
 
 
-@given(
-    st.lists(codes, max_size=30),
-    st.sampled_from(["four_way", "three_way", "decisive", "paper"]),
-)
+schemes = st.sampled_from(["four_way", "three_way", "decisive", "paper"])
+
+
+@given(st.lists(codes, max_size=30), schemes)
 def test_the_best_constant_is_that_of_brute_force(human, scheme):
     constants = [
         points([vote] * len(human), human, scheme)
@@ -348,9 +323,8 @@ def test_the_best_constant_is_that_of_brute_force(human, scheme):
         constants = constants[:2]
     found = best_constant(human, scheme)
     assert mean(found) == pytest.approx(max(map(mean, constants)), nan_ok=True)
-    assert any(
-        np.array_equal(found, constant, equal_nan=True) for constant in constants
-    )
+    same = [np.array_equal(found, one, equal_nan=True) for one in constants]
+    assert any(same)
 
 
 def test_no_loop_goes_through_two_thousand_contests_for_each_threshold_or_draw():

@@ -16,6 +16,8 @@ from vieval_plugin.benchmarks.imagenhub.filling import fill, summary_lines
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.errors import VievalError
 
+FIRST = "sample_34_1.jpg"
+
 
 @pytest.fixture
 async def site(monkeypatch):
@@ -36,11 +38,17 @@ def is_complete(reports):
 
 
 def files_below(root):
+    """Files by path, without the conditions."""
     return {
         str(path.relative_to(root)): path.read_bytes()
         for path in root.rglob("*")
-        if path.is_file()
+        if path.is_file() and path.name != "dataset_lookup.json"
     }
+
+
+def conditions_of(root, task):
+    folder = root / "imagenhub" / "museum" / imagenhub.TASKS[task].folder
+    return folder / "dataset_lookup.json"
 
 
 def expected_files(site, tasks=tuple(REDUCED)):
@@ -54,60 +62,35 @@ def expected_files(site, tasks=tuple(REDUCED)):
     return found
 
 
-def without_lookups(files):
-    return {
-        name: body
-        for name, body in files.items()
-        if not name.endswith("dataset_lookup.json")
-    }
-
-
 class TestAll:
     async def test_fetches_exactly_what_the_benchmark_needs(self, site, tmp_path):
         report = await prepared(site, tmp_path)
         assert is_complete(report)
-        files = files_below(tmp_path)
-        assert without_lookups(files) == expected_files(site)
-        assert len(files) - len(without_lookups(files)) == 7
+        assert files_below(tmp_path) == expected_files(site)
+        assert len([*tmp_path.rglob("dataset_lookup.json")]) == 7
         assert [imagenhub.missing(tmp_path, task) for task in REDUCED] == [[]] * 7
 
     async def test_keeps_the_text_columns_by_uid(self, site, tmp_path):
         await prepared(site, tmp_path, images=False)
-        lookups = {}
-        for task in REDUCED:
-            path = (
-                tmp_path
-                / "imagenhub"
-                / "museum"
-                / imagenhub.TASKS[task].folder
-                / "dataset_lookup.json"
-            )
-            lookups[task] = json.loads(path.read_bytes())
+        lookups = {
+            task: json.loads(conditions_of(tmp_path, task).read_bytes())
+            for task in REDUCED
+        }
         assert len(lookups["tig"]) == 230
         assert lookups["tig"]["sample_120.jpg"] == {"prompt": "prompt 120 é"}
-        assert lookups["tie"] == {
-            "sample_34_1.jpg": {
-                "instruction": "add a cat",
-                "source_global_caption": "a dog",
-            },
-            "sample_34_2.jpg": {
-                "instruction": "remove it",
-                "target_global_caption": "a cat",
-            },
-        }
+        first = {"instruction": "add a cat", "source_global_caption": "a dog"}
+        second = {"instruction": "remove it", "target_global_caption": "a cat"}
+        expected = {"sample_34_1.jpg": first, "sample_34_2.jpg": second}
+        assert lookups["tie"] == expected
         assert lookups["mie"] == {"sample_34_1.jpg": {"instruction": "add a cat"}}
         found = lookups["sdig"]
         assert found == {"sample_3.jpg": {"prompt": "a <token> dog", "subject": "dog"}}
         assert lookups["sdie"] == {"sample_7.jpg": {"subject": "poop_emoji"}}
-        assert lookups["mcic"]["sample_9.jpg"] == {
-            "prompt": "a dog in a car",
-            "concept1": "dog",
-            "concept2": "car",
-        }
-        assert lookups["cig"]["sample_1_control_depth.jpg"] == {
-            "text": "a man",
-            "control_type": "depth",
-        }
+        concepts = {"concept1": "dog", "concept2": "car"}
+        found = lookups["mcic"]["sample_9.jpg"]
+        assert found == {"prompt": "a dog in a car", **concepts}
+        found = lookups["cig"]["sample_1_control_depth.jpg"]
+        assert found == {"text": "a man", "control_type": "depth"}
 
     async def test_a_second_run_fetches_nothing(self, site, tmp_path):
         first = await prepared(site, tmp_path)
@@ -174,40 +157,34 @@ class TestFaults:
         report = await prepared(site, tmp_path, parts=["tie"])
         assert is_complete(report)
         assert site.hits[path] == len(faults) + 1
-        assert without_lookups(files_below(tmp_path)) == expected_files(site, ("tie",))
+        assert files_below(tmp_path) == expected_files(site, ("tie",))
 
     async def test_lasting_faults_stop_nothing_else(self, site, tmp_path):
-        site.faults = {
-            f"/museum/{TIE}/SDEdit/sample_34_1.jpg": ["status 404!"],
-            f"/museum/{TIE}/SDEdit/sample_34_2.jpg": ["html!"],
-            f"/museum/{TIE}/MagicBrush/sample_34_1.jpg": ["cut!"],
-            f"/museum/{TIE}/MagicBrush/sample_34_2.jpg": ["hang!"],
-        }
+        cut = f"/museum/{TIE}/MagicBrush/sample_34_1.jpg"
+        hanging = f"/museum/{TIE}/MagicBrush/sample_34_2.jpg"
+        lost = f"/museum/{TIE}/SDEdit/sample_34_1.jpg"
+        page = f"/museum/{TIE}/SDEdit/sample_34_2.jpg"
+        faults = {lost: "status 404!", page: "html!", cut: "cut!", hanging: "hang!"}
+        site.faults = {path: [fault] for path, fault in faults.items()}
         report = await prepared(site, tmp_path, parts=["tie"], retries=1, timeout=0.3)
         assert not is_complete(report)
         images = report[-1]
         assert (images.present, images.downloaded_count, images.total) == (0, 2, 6)
         reasons = {f.url.removeprefix(site.base): f.reason for f in images.failed}
-        found = reasons.pop(f"/museum/{TIE}/SDEdit/sample_34_2.jpg")
-        assert "is not an image in a supported format" in found
+        assert "is not an image in a supported format" in reasons.pop(page)
         assert reasons == {
-            f"/museum/{TIE}/SDEdit/sample_34_1.jpg": "404 not found",
-            f"/museum/{TIE}/MagicBrush/sample_34_1.jpg": (
-                "incomplete: the connection closed early"
-            ),
-            f"/museum/{TIE}/MagicBrush/sample_34_2.jpg": "timed out: no data for 0.3 s",
+            lost: "404 not found",
+            cut: "incomplete: the connection closed early",
+            hanging: "timed out: no data for 0.3 s",
         }
-        found = {path: site.hits[path] for path in site.faults}
-        assert found == (dict(zip(site.faults, (1, 1, 2, 2), strict=True)))
-        line = (
-            "imagenhub/tie: 1 of 6 images missing (first: "
-            f"{site.base}/museum/{TIE}/SDEdit/sample_34_1.jpg"
-        )
+        found = [site.hits[path] for path in (lost, page, cut, hanging)]
+        assert found == [1, 1, 2, 2]
+        line = f"imagenhub/tie: 1 of 6 images missing (first: {site.base}{lost}"
         found = summary_lines(report)
         assert f"{line}, 404 not found); run the command again to retry" in found
         missing = {f.url.removeprefix(f"{site.base}/museum/") for f in images.failed}
         kept = expected_files(site, ("tie",))
-        assert without_lookups(files_below(tmp_path)) == {
+        assert files_below(tmp_path) == {
             name: body
             for name, body in kept.items()
             if name.removeprefix("imagenhub/museum/") not in missing
@@ -217,7 +194,7 @@ class TestFaults:
         site.hits.clear()
         assert is_complete(await prepared(site, tmp_path, parts=["tie"]))
         assert site.hits == Counter({f"/museum/{name}": 1 for name in missing})
-        assert without_lookups(files_below(tmp_path)) == kept
+        assert files_below(tmp_path) == kept
 
     async def test_like_failures_are_one_line(self, site, tmp_path):
         for uid in REDUCED["tie"][1]:
@@ -245,18 +222,13 @@ class TestFaults:
 
     @pytest.mark.parametrize("uid", ["../../evil.jpg", ".hidden", "a b.jpg"])
     async def test_uids_that_are_no_file_names(self, site, tmp_path, uid):
-        for rater in (1, 2, 3):
-            site.files[f"/ratings/{TIE}/Text-Guided_IE_rater{rater}.tsv"] += (
-                f"\r\n{uid}\t[0,0]\t[0,0]\t[0,0]".encode()
-            )
+        ratings = [f"/ratings/{TIE}/Text-Guided_IE_rater{n}.tsv" for n in (1, 2, 3)]
+        for path in ratings:
+            site.files[path] += f"\r\n{uid}\t[0,0]\t[0,0]\t[0,0]".encode()
         report = await prepared(site, tmp_path, parts=["tie"])
-        assert (
-            "a uid may contain only letters, digits, _, . and -, "
-            in summary_lines(report)[0]
-        )
-        assert set(site.hits) == {
-            f"/ratings/{TIE}/Text-Guided_IE_rater{rater}.tsv" for rater in (1, 2, 3)
-        }
+        said = "a uid may contain only letters, digits, _, . and -, "
+        assert said in summary_lines(report)[0]
+        assert set(site.hits) == set(ratings)
 
 
 class TestConditions:
@@ -267,52 +239,39 @@ class TestConditions:
         assert "dataset ImagenHub/Text_Guided_Image_Editing, split filtered" in line
         assert "no row for 1 of 2 rated uids (first: sample_34_2.jpg)" in line
         assert not is_complete(report)
-        assert not (
-            tmp_path / "imagenhub" / "museum" / TIE / "dataset_lookup.json"
-        ).exists()
+        assert not conditions_of(tmp_path, "tie").exists()
 
     @pytest.mark.parametrize("fault", ["status 501!", "html!", "status 404!"])
     async def test_the_museum_serves_where_the_hub_fails(self, site, tmp_path, fault):
         site.faults["/hub/rows"] = [fault]
-        body = json.dumps(
-            {uid: {"instruction": "x"} for uid in REDUCED["tie"][1]}
-        ).encode()
+        lookup = {uid: {"instruction": "x"} for uid in REDUCED["tie"][1]}
+        body = json.dumps(lookup).encode()
         site.files[f"/museum/{TIE}/dataset_lookup.json"] = body
         report = await prepared(site, tmp_path, parts=["tie"], retries=1)
         assert is_complete(report)
-        assert any(
-            "conditions come from the museum, because the Hugging Face Hub failed"
-            in line
-            for line in summary_lines(report)
-        )
-        assert (
-            tmp_path / "imagenhub" / "museum" / TIE / "dataset_lookup.json"
-        ).read_bytes() == body
+        said = "conditions come from the museum, because the Hugging Face Hub failed"
+        assert said in "\n".join(summary_lines(report))
+        assert conditions_of(tmp_path, "tie").read_bytes() == body
 
     @pytest.mark.parametrize(
         ("row", "reason"),
         [
-            ({"img_id": "34", "instruction": "x"}, "no column 'turn_index'"),
-            (
-                {"img_id": "34", "turn_index": 1, "instruction": None},
-                "instruction of sample_34_1.jpg must be a string",
-            ),
+            ({"instruction": "x"}, "no column 'turn_index'"),
+            ({"turn_index": 1, "instruction": None}, f"instruction of {FIRST} must be"),
         ],
     )
     async def test_rows_need_their_columns(self, site, tmp_path, row, reason):
-        site.rows["tie"][0] = row
+        site.rows["tie"][0] = {"img_id": "34", **row}
         report = await prepared(site, tmp_path, parts=["tie"], images=False)
-        (failed,) = report[-1].failed
-        assert failed.reason.startswith(
-            "404 not found; the Hugging Face Hub also failed: "
-        )
+        [failed] = report[-1].failed
+        said = "404 not found; the Hugging Face Hub also failed: "
+        assert failed.reason.startswith(said)
         assert reason in failed.reason
 
     async def test_a_broken_lookup_is_replaced(self, site, tmp_path):
-        path = tmp_path / "imagenhub" / "museum" / TIE / "dataset_lookup.json"
-        mirrored = json.dumps(
-            {uid: {"instruction": "mine"} for uid in REDUCED["tie"][1]}
-        ).encode()
+        path = conditions_of(tmp_path, "tie")
+        lookup = {uid: {"instruction": "mine"} for uid in REDUCED["tie"][1]}
+        mirrored = json.dumps(lookup).encode()
         write_whole(path, mirrored, "folder")
         await prepared(site, tmp_path, parts=["tie"], images=False)
         assert path.read_bytes() == mirrored

@@ -2,8 +2,6 @@
 another commit.
 """
 
-from __future__ import annotations
-
 import hashlib
 from shlex import split
 
@@ -20,15 +18,13 @@ BODIES = {
 }
 LISTED = tuple(
     PublishedFile(
-        REPOSITORY,
-        COMMIT,
-        path,
-        f"viescore_logs{path[8:]}",
-        len(body),
-        hashlib.sha256(body).hexdigest(),
+        REPOSITORY, COMMIT, path, f"viescore_logs{path[8:]}", len(body), digest
     )
     for path, body in BODIES.items()
+    for digest in [hashlib.sha256(body).hexdigest()]
 )
+PREPARE = "prepare published_verdicts --part imagenhub"
+IMAGENHUB = "published_verdicts/imagenhub"
 
 
 @pytest.fixture(autouse=True)
@@ -58,84 +54,55 @@ def site():
 
 
 def fetched(root):
-    return {
-        str(path.relative_to(root)): path.read_bytes()
-        for path in root.rglob("*")
-        if path.is_file()
-    }
+    files = [path for path in root.rglob("*") if path.is_file()]
+    return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
 
 def test_all_files_come_once_from_their_commit(site, vieval, tmp_path):
     host, asked, *_ = site
-    given = (
-        *split(
-            f"prepare published_verdicts --root {tmp_path} --part imagenhub "
-            f"--mirror logs={host}"
-        ),
-    )
-    expected = ["published_verdicts/imagenhub: complete, 12 files (12 fetched now)"]
-    assert vieval(*given).out.splitlines()[1:] == expected
+    given = split(f"{PREPARE} --root {tmp_path} --mirror logs={host}")
+    for now in (12, 0):
+        expected = [f"{IMAGENHUB}: complete, 12 files ({now} fetched now)"]
+        assert vieval(*given).out.splitlines()[1:] == expected
+        assert len(asked) == 12
     found = fetched(tmp_path / files.NAME)
     assert found == {file.place: BODIES[file.path] for file in LISTED}
-    assert len(asked) == 12
-    expected = ["published_verdicts/imagenhub: complete, 12 files (0 fetched now)"]
-    assert vieval(*given).out.splitlines()[1:] == expected
-    assert len(asked) == 12
 
 
 def test_interrupted_and_changed_files_are_fetched(site, vieval, tmp_path):
     host, asked, _, gone = site
-    given = (
-        *split(
-            f"prepare published_verdicts --root {tmp_path} --part imagenhub "
-            f"--mirror logs={host}"
-        ),
-    )
+    given = split(f"{PREPARE} --root {tmp_path} --mirror logs={host}")
     gone.update(list(BODIES)[:5])
     [line] = vieval(*given, code=1).out.splitlines()[1:]
-    assert line.startswith(
-        "published_verdicts/imagenhub: 5 of 12 files missing (first: "
-    )
+    assert line.startswith(f"{IMAGENHUB}: 5 of 12 files missing (first: ")
     gone.clear(), asked.clear()
     (tmp_path / files.NAME / LISTED[11].place).write_bytes(b"changed")
-    expected = ["published_verdicts/imagenhub: complete, 12 files (6 fetched now)"]
+    expected = [f"{IMAGENHUB}: complete, 12 files (6 fetched now)"]
     assert vieval(*given).out.splitlines()[1:] == expected
     assert len(asked) == 6
 
 
 def test_one_line_has_all_that_is_missing_whatever_the_reasons(site, vieval, tmp_path):
     host, _, spoilt, gone = site
-    given = ("--root", tmp_path, "--part", "imagenhub", "--mirror")
+    given = split(f"{PREPARE} --root {tmp_path} --mirror")
     gone.update(list(BODIES)[:3])
     spoilt.add(list(BODIES)[11])
-    [line] = vieval(
-        "prepare", "published_verdicts", *given, f"logs={host}", code=1
-    ).out.splitlines()[1:]
-    assert line.startswith(
-        "published_verdicts/imagenhub: 4 of 12 files missing (404 not found: 3; not the file from "
-    )
+    [line] = vieval(*given, f"logs={host}", code=1).out.splitlines()[1:]
+    reasons = "404 not found: 3; not the file from "
+    assert line.startswith(f"{IMAGENHUB}: 4 of 12 files missing ({reasons}")
     assert len(fetched(tmp_path / files.NAME)) == 8
-    [line] = vieval(
-        "prepare", "published_verdicts", *given, "logs=http://127.0.0.1:9", code=1
-    ).out.splitlines()[1:]
-    assert line.startswith(
-        "published_verdicts/imagenhub: 4 of 12 files missing (first: "
-    )
+    elsewhere = "logs=http://127.0.0.1:9"
+    [line] = vieval(*given, elsewhere, code=1).out.splitlines()[1:]
+    assert line.startswith(f"{IMAGENHUB}: 4 of 12 files missing (first: ")
 
 
 def test_without_a_network_two_lines_say_what_to_do(vieval, tmp_path):
-    given = (
-        *split(f"--root {tmp_path} --part imagenhub --mirror logs=http://127.0.0.1:9"),
-    )
-    _, why, what = vieval(
-        "prepare", "published_verdicts", *given, code=1
-    ).out.splitlines()
-    assert why.startswith(
-        "published_verdicts: cannot be downloaded on this machine: 127.0.0.1:9 does not answer"
-    )
-    assert what.startswith(
-        "on a machine with network access, run `vieval prepare published_verdicts --root FOLDER`"
-    )
+    given = split(f"{PREPARE} --root {tmp_path} --mirror logs=http://127.0.0.1:9")
+    _, why, what = vieval(*given, code=1).out.splitlines()
+    said = "published_verdicts: cannot be downloaded on this machine: 127.0.0.1:9 does"
+    assert why.startswith(said)
+    said = "on a machine with network access, run `vieval prepare published_verdicts "
+    assert what.startswith(f"{said}--root FOLDER`")
 
 
 def test_another_part_and_another_host_are_told(vieval):

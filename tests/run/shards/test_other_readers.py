@@ -4,6 +4,7 @@ import pytest
 
 from tests.shard_runs import (
     arguments,
+    files_in,
     parquet,
     picture,
     pyarrow,
@@ -22,14 +23,9 @@ def folder(request, vieval, server, tmp_path):
         write_parquet(data, files=1, rows_each=8)
     else:
         data.mkdir()
-        contests = [
-            {
-                "prompt": f"a thing {number}",
-                "output": [picture(number), picture(-number + 99)],
-            }
-            for number in range(8)
-        ]
-        parquet.write_table(pyarrow.Table.from_pylist(contests), data / "a.parquet")
+        outputs = [[picture(number), picture(99 - number)] for number in range(8)]
+        table = {"prompt": [f"a thing {n}" for n in range(8)], "output": outputs}
+        parquet.write_table(pyarrow.table(table), data / "a.parquet")
         judge = ("--judge", "pairwise")
     vieval(*arguments(data, tmp_path / "out", server, "--rows-per-shard", "4", *judge))
     return tmp_path / "out"
@@ -37,9 +33,8 @@ def folder(request, vieval, server, tmp_path):
 
 def _by_datasets(files, cache):
     datasets = pytest.importorskip("datasets")
-    return datasets.load_dataset(
-        "parquet", data_files=files, split="train", cache_dir=str(cache)
-    ).to_list()
+    given = {"data_files": files, "split": "train", "cache_dir": str(cache)}
+    return datasets.load_dataset("parquet", **given).to_list()
 
 
 def _by_duckdb(files, cache):
@@ -61,21 +56,17 @@ def _by_pandas(files, cache):
 @pytest.mark.parametrize("read", [_by_datasets, _by_duckdb, _by_polars, _by_pandas])
 def test_each_reads_all_verdicts(read, folder, tmp_path):
     expected = verdicts(folder)
-    rows = read(
-        [str(path) for path in sorted((folder / "verdicts").glob("*.parquet"))],
-        tmp_path / "cache",
-    )
+    rows = read([*map(str, files_in(folder))], tmp_path / "cache")
     rows.sort(key=lambda row: row["row"])
     assert len(rows) == len(expected) == 8
     for row, verdict in zip(rows, expected, strict=True):
         assert row["uid"] == verdict["uid"]
         assert row["digest"] == verdict["digest"]
-        questions = [
-            (score["question"], list(score["scores"])) for score in row["sub_scores"]
-        ]
-        assert questions == [
-            (score["question"], score["scores"]) for score in verdict["sub_scores"]
-        ]
+        asked, told = (
+            [(score["question"], list(score["scores"])) for score in of["sub_scores"]]
+            for of in (row, verdict)
+        )
+        assert asked == told
         if verdict["choice"]:
             votes = [dict(vote) for vote in row["choice"]["votes"]]
             assert votes == verdict["choice"]["votes"]

@@ -6,7 +6,10 @@ from shlex import split
 
 from tests.shard_runs import ended, fatal_judge, files_in, start, verdicts
 
-SMALL = ("--rows-per-shard", "8")
+
+def command_of(data, folder):
+    flags = "--judge fatal --rows-per-shard 8"
+    return split(f"score {data} {flags} --out {folder}/out")
 
 
 def require_only(out, *fatal):
@@ -15,15 +18,13 @@ def require_only(out, *fatal):
     failed = {row["uid"]: row for row in found if row["status"] != "ok"}
     assert failed.keys() == set(fatal)
     assert {row["status"] for row in failed.values()} == {"tool_error"}
-    assert all(
-        "judging this row killed its process 2 times" in row["reason"]
-        for row in failed.values()
-    )
+    said = "judging this row killed its process 2 times"
+    assert all(said in row["reason"] for row in failed.values())
 
 
 def test_this_process_recovers_when_it_is_started_again(data, tmp_path):
     environment = fatal_judge(tmp_path / "plugin", "u33")
-    command = ["score", data, "--judge", "fatal", "--out", tmp_path / "out", *SMALL]
+    command = command_of(data, tmp_path)
     for _ in range(4):  # twice beside others, and twice alone
         ended(start(*command, environment=environment), -11)
         assert list((tmp_path / "out" / "under_way").iterdir())
@@ -34,12 +35,7 @@ def test_this_process_recovers_when_it_is_started_again(data, tmp_path):
 
 def test_processes_recover_within_a_run(data, tmp_path):
     environment = fatal_judge(tmp_path / "plugin", "u33", "u90")
-    command = [
-        *split(f"score {data} --judge fatal --out {tmp_path}/out"),
-        *SMALL,
-        "--processes",
-        "2",
-    ]
+    command = (*command_of(data, tmp_path), "--processes", "2")
     printed = ended(start(*command, environment=environment))
     assert " that had died; these lines" in printed
     require_only(tmp_path / "out", "u33", "u90")
@@ -49,12 +45,7 @@ def test_a_worker_that_always_dies_ends_the_run(data, tmp_path):
     every = [f"u{number}" for number in range(120)]
     environment = fatal_judge(tmp_path / "plugin", *every)
     code = "import vieval_plugin.run.shards.launchers.slots as p\np.MOST_DEATHS = 1\n"
-    command = [
-        *split(f"score {data} --judge fatal --out {tmp_path}/out"),
-        *SMALL,
-        "--processes",
-        "1",
-    ]
+    command = (*command_of(data, tmp_path), "--processes", "1")
     found = ended(start(*command, environment=environment, code=code), 1)
     assert "a worker died 1 times in a row (last reason: signal SIGSEGV" in found
     assert files_in(tmp_path / "out") == []

@@ -35,6 +35,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc"),
 ]
 
+KEY = "a-key-of-the-nodes-alone"
 MARK = "VIEVAL_TEST_CLUSTER"
 SMALL = ("--rows-per-shard", "8", "--num-concurrent", "4", "--workers", "2")
 
@@ -48,26 +49,15 @@ def cluster(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("cluster")
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {
-            **fatal_judge(folder, "u33"),
-            **KEYS,
-            **{
-                MARK: uuid.uuid4().hex,
-                "RAY_USAGE_STATS_ENABLED": "0",
-                "OPENAI_API_KEY": "a-key-of-the-nodes-alone",
-            },
-        }.items():
+        own = {MARK: uuid.uuid4().hex, "RAY_USAGE_STATS_ENABLED": "0"}
+        own["OPENAI_API_KEY"] = KEY
+        for name, value in {**fatal_judge(folder, "u33"), **KEYS, **own}.items():
             patch.setenv(name, value)
-        head = {
-            "num_cpus": 1,
-            "include_dashboard": False,
-            "object_store_memory": 100 << 20,
-        }
+        node = {"num_cpus": 1, "object_store_memory": 100 << 20}
+        head = {"include_dashboard": False, **node}
         running = Cluster(initialize_head=True, head_node_args=head)
         running.mark = os.environ[MARK]
-        running.second = running.add_node(
-            num_cpus=1, num_gpus=1, object_store_memory=100 << 20
-        )
+        running.second = running.add_node(num_gpus=1, **node)
     yield running
     running.shutdown()
 
@@ -79,9 +69,9 @@ def actors(cluster):
 
 def test_a_worker_and_the_driver_are_killed(vieval, cluster, data, tmp_path):
     out = tmp_path / "out"
-    with FakeServer(latency=0.02, api_key="a-key-of-the-nodes-alone") as server:
+    with FakeServer(latency=0.02, api_key=KEY) as server:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("OPENAI_API_KEY", "a-key-of-the-nodes-alone")
+            patch.setenv("OPENAI_API_KEY", KEY)
             vieval(*arguments(data, tmp_path / "undisturbed", server, *SMALL[:4]))
         server.reset_stats()
         command = arguments(data, out, server, *SMALL, "--ray", cluster.address)
@@ -94,7 +84,7 @@ def test_a_worker_and_the_driver_are_killed(vieval, cluster, data, tmp_path):
         assert "18 of 18 done" in ended(start(*command))
         asked = server.stats()["requests"]
     found = less_costs(verdicts(out))
-    assert found == (less_costs(verdicts(tmp_path / "undisturbed")))
+    assert found == less_costs(verdicts(tmp_path / "undisturbed"))
     assert asked <= 2 * (120 + 3 * 3 * 8) + 12
 
 
@@ -105,35 +95,29 @@ def test_a_bucket_holds_all(vieval, cluster, data, tmp_path, monkeypatch):
     command = ("--judge", "sharpness", *SMALL[:2])
     vieval("score", data, "--out", tmp_path / "here", *command)
     bucket = FakeS3()
-    bucket.objects.update(
-        {f"data/{file.name}": file.read_bytes() for file in data.iterdir()}
-    )
+    for file in data.iterdir():
+        bucket.objects[f"data/{file.name}"] = file.read_bytes()
     with bucket.serving() as run:
         inputs, out = run.replace("/run?", "/data?"), run.replace("/run?", "/verdicts?")
-        assert "18 of 18 done" in ended(
-            start("score", inputs, "--out", out, *command, "--ray", cluster.address)
-        )
+        command = (inputs, "--out", out, *command, "--ray", cluster.address)
+        assert "18 of 18 done" in ended(start("score", *command))
     for key in [key for key in bucket.objects if key.startswith("verdicts/")]:
         file = tmp_path / "there" / key.removeprefix("verdicts/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(bucket.objects[key])
     found = less_costs(verdicts(tmp_path / "there"))
-    assert found == (less_costs(verdicts(tmp_path / "here")))
-    assert not any(
-        b"a-key-of-the-bucket" in content for content in bucket.objects.values()
-    )
+    assert found == less_costs(verdicts(tmp_path / "here"))
+    written = bucket.objects.values()
+    assert not any(b"a-key-of-the-bucket" in content for content in written)
 
 
 @pytest.mark.slow
 def test_a_network_has_a_worker_a_gpu(cluster, data, tmp_path, scorer_weights):
-    command = (
-        *split("--judge clip_score --scorer"),
-        scorer_weights["clip_score"],
-        "--ray",
-        cluster.address,
-    )
+    weights = scorer_weights["clip_score"]
+    command = split(f"score {data} --judge clip_score --scorer {weights}")
     until(lambda: not actors(cluster))  # those of the test before
-    driver = start("score", data, "--out", tmp_path / "out", *command)
+    on = ("--out", tmp_path / "out", "--ray", cluster.address)
+    driver = start(*command, *on)
     workers = set()
     while driver.poll() is None:
         workers.update(actors(cluster))
@@ -147,13 +131,9 @@ def test_a_network_has_a_worker_a_gpu(cluster, data, tmp_path, scorer_weights):
 def test_a_fatal_row_alone_has_no_verdict(cluster, data, tmp_path, monkeypatch):
     for name, value in fatal_judge(tmp_path / "plugin", "u33").items():
         monkeypatch.setenv(name, value)
-    command = [
-        *split(f"score {data} --judge fatal --out {tmp_path}/out"),
-        *SMALL[:2],
-        "--ray",
-        cluster.address,
-    ]
-    assert " that had died; these lines" in ended(start(*command))
+    command = split(f"score {data} --judge fatal --out {tmp_path}/out")
+    printed = ended(start(*command, *SMALL[:2], "--ray", cluster.address))
+    assert " that had died; these lines" in printed
     found = verdicts(tmp_path / "out")
     assert len(found) == 120
     seen = [(row["uid"], row["status"]) for row in found if row["status"] != "ok"]
@@ -163,7 +143,7 @@ def test_a_fatal_row_alone_has_no_verdict(cluster, data, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_node_is_lost_and_the_other_finishes(cluster, data, tmp_path, monkeypatch):
     out = tmp_path / "out"
-    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-the-nodes-alone")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with FakeServer(latency=0.05) as server:
         command = arguments(data, out, server, *SMALL, "--ray", cluster.address)
         driver = start(*command)
@@ -181,12 +161,8 @@ def test_what_workers_are_told_holds_no_key(data, tmp_path, server, monkeypatch)
 
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-somebody")
     backbone = Backbone(model="fake", base_url=server.base_url)
-    begun = begin(
-        ShardRequest(
-            [str(data)],
-            ShardRun(str(tmp_path / "out"), "", "viescore", None, Config(), backbone),
-        )
-    )
+    run = ShardRun(str(tmp_path / "out"), "", "viescore", None, Config(), backbone)
+    begun = begin(ShardRequest([str(data)], run))
     assert b"a-key-of-somebody" not in pickle.dumps(begun.run)
 
 
@@ -197,10 +173,9 @@ def test_a_folder_that_only_a_node_sees_is_refused(tmp_path, monkeypatch):
     from vieval_plugin.run.shards.plan import Shard
 
     monkeypatch.setattr(launcher, "_PATIENCE", 0.3)
+    written = Written(Shard("0" * 24, "a.parquet", 0, 0, 8))
     with pytest.raises(VievalError, match="use a folder that all nodes share"):
-        launcher._require_seen(
-            open_folder(tmp_path), Written(Shard("0" * 24, "a.parquet", 0, 0, 8))
-        )
+        launcher._require_seen(open_folder(tmp_path), written)
 
 
 def test_a_cluster_that_refuses_the_token_is_an_error_in_one_line(monkeypatch):

@@ -3,7 +3,6 @@ no key leaves.
 """
 
 import json
-from shlex import split
 
 import pyarrow
 import pytest
@@ -32,21 +31,27 @@ def bucket(data):
         yield store
 
 
-def judge(vieval, named, out, *more, code=0):
-    return vieval(
-        "score",
-        named,
-        *split(f"--out {out} --judge sharpness --rows-per-shard 8"),
-        *more,
-        code=code,
-    )
+@pytest.fixture
+def judge(vieval, tmp_path):
+    """Judges what is named, into this test's folder; what was said on stderr."""
+
+    def judged(*named, out=tmp_path / "out", code=0):
+        more = ("--judge", "sharpness", "--rows-per-shard", "8")
+        return vieval("score", *more, "--out", out, *named, code=code).err
+
+    return judged
+
+
+def parquet_bytes(table, **options):
+    sink = pyarrow.BufferOutputStream()
+    parquet.write_table(table, sink, **options)
+    return bytes(sink.getvalue())
 
 
 def plain(found):
     """Verdicts less their costs, and less the file's folder."""
-    return [
-        {**row, "file": row["file"].rpartition("/")[2]} for row in less_costs(found)
-    ]
+    rows = less_costs(found)
+    return [{**row, "file": row["file"].rpartition("/")[2]} for row in rows]
 
 
 def ordered(found):
@@ -55,21 +60,16 @@ def ordered(found):
 
 @pytest.mark.parametrize("extra", [(), ("--processes", "2")])
 def test_a_bucket_equals_a_disk(vieval, server, bucket, data, tmp_path, extra):
-    out = tmp_path / "out"
-    vieval(*arguments(data, tmp_path / "local", server, "--rows-per-shard", "8"))
-    command = arguments(
-        bucket.address("data"), out, server, "--rows-per-shard", "8", *extra
-    )
+    out, small = tmp_path / "out", ("--rows-per-shard", "8")
+    vieval(*arguments(data, tmp_path / "local", server, *small))
+    command = arguments(bucket.address("data"), out, server, *small, *extra)
     vieval(*command)
     found = ordered(plain(verdicts(out)))
-    assert found == (plain(verdicts(tmp_path / "local")))
+    assert found == plain(verdicts(tmp_path / "local"))
     plan = json.loads((out / "plan.json").read_text())
     assert plan["root"] == bucket.address("data")
-    assert [file["path"] for file in plan["files"]] == [
-        "more/part-2.parquet",
-        "part-0.parquet",
-        "part-1.parquet",
-    ]
+    paths = [file["path"] for file in plan["files"]]
+    assert paths == ["more/part-2.parquet", "part-0.parquet", "part-1.parquet"]
     assert "0 of 120 rows left to judge" in vieval(*command).err
     everything = [file.read_bytes() for file in out.rglob("*") if file.is_file()]
     assert not any(SECRET.encode() in content for content in everything)
@@ -84,21 +84,23 @@ def test_a_bucket_equals_a_disk(vieval, server, bucket, data, tmp_path, extra):
         ("data/part-1.parquet", 1),
     ],
 )
-def test_files_are_named_as_on_a_disk(vieval, bucket, tmp_path, pattern, count):
-    judge(vieval, bucket.address(pattern), tmp_path / "out")
+def test_files_are_named_as_on_a_disk(judge, bucket, tmp_path, pattern, count):
+    judge(bucket.address(pattern))
     found = len(json.loads((tmp_path / "out" / "plan.json").read_text())["files"])
     assert found == count
 
 
-def test_verdicts_may_lie_in_the_data_set(vieval, bucket):
+def test_verdicts_may_lie_in_the_data_set(judge, bucket):
     for to_judge in (120, 0):
-        command = judge(vieval, bucket.address("data"), bucket.address("data/verdicts"))
-        assert f"{to_judge} of 120 rows left to judge" in command.err
+        said = judge(bucket.address("data"), out=bucket.address("data/verdicts"))
+        assert f"{to_judge} of 120 rows left to judge" in said
 
 
-def test_what_reads_the_data_again_reads_it_there(vieval, bucket, data, tmp_path):
+def test_what_reads_the_data_again_reads_it_there(
+    judge, vieval, bucket, data, tmp_path
+):
     out = tmp_path / "out"
-    judge(vieval, bucket.address("data"), out)
+    judge(bucket.address("data"))
     assert (
         "complete: each row has exactly one verdict; compared 18 images with"
         in vieval("shards", out, "--verify").out
@@ -116,16 +118,14 @@ def test_what_reads_the_data_again_reads_it_there(vieval, bucket, data, tmp_path
 
 def replaced(bucket):
     table = pyarrow.Table.from_pylist(list(rows(range(200, 240))))
-    sink = pyarrow.BufferOutputStream()
-    parquet.write_table(table, sink, row_group_size=20)
-    bucket.objects["data/part-1.parquet"] = bytes(sink.getvalue())
+    bucket.objects["data/part-1.parquet"] = parquet_bytes(table, row_group_size=20)
 
 
-def test_a_file_that_was_replaced_is_refused(vieval, bucket, tmp_path):
+def test_a_file_that_was_replaced_is_refused(judge, vieval, bucket, tmp_path):
     out = tmp_path / "out"
-    judge(vieval, bucket.address("data"), out)
+    judge(bucket.address("data"))
     replaced(bucket)
-    error = judge(vieval, bucket.address("data"), out, code=1).err
+    error = judge(bucket.address("data"), code=1)
     assert "part-1.parquet has changed since the plan was made" in error
     said = vieval("shards", out, "--verify", code=1).err
     assert "s3://bucket/data/part-1.parquet: changed" in said
@@ -134,32 +134,28 @@ def test_a_file_that_was_replaced_is_refused(vieval, bucket, tmp_path):
     assert "s3://bucket/data/part-1.parquet: changed" in error
 
 
-def test_an_object_that_vanishes_ends_its_shards(vieval, bucket, tmp_path):
+def test_an_object_that_vanishes_ends_its_shards(judge, bucket):
     def vanish(method, key):
-        gets = [
-            key
-            for method, key, _ in bucket.requests
-            if method == "GET" and key.endswith("part-1.parquet")
-        ]
-        if len(gets) > 8:
+        asked = [(method, key[-14:]) for method, key, _ in bucket.requests]
+        if asked.count(("GET", "part-1.parquet")) > 8:
             bucket.objects.pop("data/part-1.parquet", None)
         return False
 
     bucket.fails = vanish
-    error = judge(vieval, bucket.address("data"), tmp_path / "out", code=1).err
+    error = judge(bucket.address("data"), code=1)
     assert "cannot read s3://bucket/data/part-1.parquet: " in error
     assert "Traceback" not in error
     assert SECRET not in error
 
 
-def test_no_access_is_one_line_with_the_address(vieval, bucket, tmp_path):
-    error = judge(vieval, bucket.address("nowhere"), tmp_path / "out", code=1).err
+def test_no_access_is_one_line_with_the_address(judge, bucket, tmp_path):
+    error = judge(bucket.address("nowhere"), code=1)
     assert error.startswith("vieval: s3://bucket/nowhere: no parquet or tar files")
     bucket.fails = lambda method, key: key.endswith("part-0.parquet")
-    error = judge(vieval, bucket.address("data"), tmp_path / "out", code=1).err
+    error = judge(bucket.address("data"), code=1)
     assert error.startswith("vieval: cannot read s3://bucket/data/part-0.parquet: ")
     bucket.fails = lambda method, key: True
-    error = judge(vieval, bucket.address("data"), tmp_path / "out", code=1).err
+    error = judge(bucket.address("data"), code=1)
     assert error.startswith("vieval: cannot read s3://bucket/data: ")
     assert error.count("\n") == 1
     assert SECRET not in error
@@ -169,61 +165,54 @@ def test_no_access_is_one_line_with_the_address(vieval, bucket, tmp_path):
 @pytest.mark.parametrize(
     "address", ["s3://me:hidden-word@bucket/data", "s3://me:hidden/word@bucket/data"]
 )
-def test_keys_in_an_address_are_refused(vieval, data, tmp_path, address):
+def test_keys_in_an_address_are_refused(judge, data, tmp_path, address):
     for named, out in ((address, tmp_path / "out"), (data, address)):
-        error = judge(vieval, named, out, code=1).err
+        error = judge(named, out=out, code=1)
         assert "without keys; set keys in the environment" in error
         assert "hidden" not in error
 
 
-def test_a_folder_whose_name_has_a_space_is_found_again(vieval, bucket, tmp_path):
-    bucket.objects = {
-        "da ta/of mine/a b.parquet": bucket.objects["data/part-0.parquet"]
-    }
-    judge(vieval, bucket.address("da%20ta"), tmp_path / "out")
+def test_a_folder_whose_name_has_a_space_is_found_again(
+    judge, vieval, bucket, tmp_path
+):
+    content = bucket.objects["data/part-0.parquet"]
+    bucket.objects = {"da ta/of mine/a b.parquet": content}
+    judge(bucket.address("da%20ta"))
     assert "complete" in vieval("shards", tmp_path / "out", "--verify").out
 
 
 @pytest.mark.parametrize("more", [("--out", "verdicts.jsonl"), ()])
 def test_data_in_a_bucket_are_judged_into_a_folder_alone(vieval, bucket, more):
     command = ["score", bucket.address("data"), "--judge", "sharpness", *more]
-    assert vieval(*command, code=1).err.startswith(
-        "vieval: s3://bucket/data: tar files, patterns and object storage require"
-    )
+    said = vieval(*command, code=1).err
+    start = "vieval: s3://bucket/data: tar files, patterns and object storage require"
+    assert said.startswith(start)
 
 
-def test_tar_files_are_refused_in_one_line(vieval, bucket, tmp_path):
+def test_tar_files_are_refused_in_one_line(judge, bucket):
     bucket.objects["tars/a.tar"] = b"\0" * 1024
-    error = judge(vieval, bucket.address("tars"), tmp_path / "out", code=1).err
-    assert error.startswith(
-        "vieval: s3://bucket/tars/a.tar: tar files must be on a file system"
-    )
+    error = judge(bucket.address("tars"), code=1)
+    said = "vieval: s3://bucket/tars/a.tar: tar files must be on a file system"
+    assert error.startswith(said)
 
 
-def test_data_that_lie_in_the_folder_of_verdicts_are_refused(vieval, bucket, data):
+def test_data_that_lie_in_the_folder_of_verdicts_are_refused(judge, bucket, data):
     for folder in (bucket.address("data"), data):
-        assert "contains all of the input" in judge(vieval, folder, folder, code=1).err
+        assert "contains all of the input" in judge(folder, out=folder, code=1)
 
 
-def test_a_disk_and_a_bucket_do_not_mix(vieval, bucket, data, tmp_path):
-    command = [
-        "score",
-        data,
-        bucket.address("data"),
-        *split(f"--out {tmp_path}/out --judge sharpness"),
-    ]
-    assert "have no common folder or bucket" in vieval(*command, code=1).err
+def test_a_disk_and_a_bucket_do_not_mix(judge, bucket, data):
+    said = judge(data, bucket.address("data"), code=1)
+    assert "have no common folder or bucket" in said
 
 
-def test_a_path_in_a_table_leads_to_no_file_of_this_machine(vieval, bucket, tmp_path):
+def test_a_path_in_a_table_leads_to_no_file_of_this_machine(judge, bucket, tmp_path):
     out = tmp_path / "out"
     (tmp_path / "private.jpg").write_bytes(picture(1))
     paths = [str(tmp_path / "private.jpg"), "../private.jpg", "there.jpg"]
-    sink = pyarrow.BufferOutputStream()
     table = pyarrow.table({"image": paths, "prompt": ["a thing"] * 3})
-    parquet.write_table(table, sink)
-    bucket.objects["paths/a.parquet"] = bytes(sink.getvalue())
-    judge(vieval, bucket.address("paths"), out, "--max-failures", "1", code=1)
+    bucket.objects["paths/a.parquet"] = parquet_bytes(table)
+    judge(bucket.address("paths"), "--max-failures", "1", code=1)
     found = verdicts(out)
     assert {row["status"] for row in found} <= {"parse_failure", "no_image"}
     assert "inside the folder of the table" in found[0]["reason"]
@@ -231,23 +220,12 @@ def test_a_path_in_a_table_leads_to_no_file_of_this_machine(vieval, bucket, tmp_
 
 
 @pytest.mark.parametrize("group", [600, 200])
-def test_a_row_group_is_read_once(vieval, bucket, tmp_path, group):
-    many = [
-        {"prompt": f"thing {number}", "image": picture(number, 96)}
-        for number in range(600)
-    ]
-    sink = pyarrow.BufferOutputStream()
-    parquet.write_table(pyarrow.Table.from_pylist(many), sink, row_group_size=group)
-    content = bytes(sink.getvalue())
+def test_a_row_group_is_read_once(judge, bucket, tmp_path, group):
+    many = [{"prompt": f"thing {n}", "image": picture(n, 96)} for n in range(600)]
+    content = parquet_bytes(pyarrow.Table.from_pylist(many), row_group_size=group)
     bucket.objects = {"data/one.parquet": content}
-    command = [
-        "score",
-        bucket.address("data"),
-        *split(f"--out {tmp_path}/out --judge sharpness"),
-    ]
-    sent = bucket.sent_bytes
-    vieval(*command, "--rows-per-shard", "50")
-    assert bucket.sent_bytes - sent < 1.2 * len(content), (
-        bucket.sent_bytes - sent
-    ) / len(content)
+    before = bucket.sent_bytes
+    judge(bucket.address("data"), "--rows-per-shard", "50")
+    sent = bucket.sent_bytes - before
+    assert sent < 1.2 * len(content), sent / len(content)
     assert len(verdicts(tmp_path / "out")) == 600

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import json
 import os
 import re
 import resource
@@ -42,9 +41,20 @@ pytestmark = pytest.mark.usefixtures("no_store")
 SMALL = ("--rows-per-shard", "8")
 
 
-def test_each_row_has_its_verdict(vieval, server, data, tmp_path):
-    printed = vieval(*arguments(data, tmp_path / "out", server, *SMALL))
-    found = verdicts(tmp_path / "out")
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def command(data, out, server):
+    """The command that judges the data set into the folder, eight rows a shard."""
+    return arguments(data, out, server, *SMALL)
+
+
+def test_each_row_has_its_verdict(vieval, server, command, out):
+    printed = vieval(*command)
+    found = verdicts(out)
     assert [row["uid"] for row in found] == [f"u{number}" for number in range(120)]
     assert {row["status"] for row in found} == {"ok"}
     assert [row["row"] for row in found] == [*range(40)] * 3
@@ -54,25 +64,15 @@ def test_each_row_has_its_verdict(vieval, server, data, tmp_path):
     assert found[0]["seconds"] > 0
     assert {score["question"] for score in found[0]["sub_scores"]}
     # row groups of 20 rows are two shards of 8 rows and one of 4
-    counted = sorted(metadata(path)["verdicts"] for path in files_in(tmp_path / "out"))
+    counted = sorted(metadata(path)["verdicts"] for path in files_in(out))
     assert counted == [4] * 6 + [8] * 12
     assert "18 of 18 done" in printed.out
-    assert not list((tmp_path / "out" / "under_way").iterdir())
-    assert (
-        server.stats()["requests"] <= 2 * 120 + 2
-    )  # and the questions that find out what a server can
+    assert not list((out / "under_way").iterdir())
+    # and the questions that find out what a server can
+    assert server.stats()["requests"] <= 2 * 120 + 2
 
 
-def test_a_finished_run_asks_nothing(vieval, server, data, tmp_path):
-    out = tmp_path / "out"
-    vieval(*arguments(data, out, server, *SMALL))
-    before = server.stats()["requests"]
-    vieval(*arguments(data, out, server, "--num-concurrent", "3", "--timeout", "7"))
-    assert server.stats()["requests"] == before
-
-
-def test_other_inputs_and_options_are_refused(vieval, server, data, tmp_path):
-    command = arguments(data, tmp_path / "out", server, *SMALL)
+def test_other_inputs_and_options_are_refused(vieval, server, data, command):
     vieval(*command)
     asked = server.stats()["requests"]
     assert "temperature" in vieval(*command, "--temperature", "1", code=1).err
@@ -84,9 +84,9 @@ def test_other_inputs_and_options_are_refused(vieval, server, data, tmp_path):
     assert server.stats()["requests"] == asked
 
 
-def test_another_limit_is_another_run(vieval, server, data, tmp_path):
+def test_another_limit_is_another_run(vieval, server, data, tmp_path, out):
     file = data / "part-0.parquet"
-    command = arguments(file, tmp_path / "out", server, *SMALL)
+    command = arguments(file, out, server, *SMALL)
     vieval(*command, "--limit", "20")
     asked = server.stats()["requests"]
     refused = "contains a run started with --limit 20, now "
@@ -96,17 +96,15 @@ def test_another_limit_is_another_run(vieval, server, data, tmp_path):
     assert f"{refused}with --limit 30; " in said
     vieval(*command, "--limit", "20")
     assert server.stats()["requests"] == asked
-    printed = vieval("shards", tmp_path / "out").out
+    printed = vieval("shards", out).out
     assert "rows: 20 of 20, limited to the first 20 rows" in printed
-    assert "rows are counted when" not in vieval("shards", tmp_path / "out").out
-    next((tmp_path / "out" / "verdicts").iterdir()).unlink()
-    found = vieval("shards", tmp_path / "out").out
-    assert (
-        "of 20, limited to the first 20 rows (rows are counted when their shard is done)"
-        in found
-    )
+    counted = "(rows are counted when their shard is done)"
+    assert counted not in printed
+    next((out / "verdicts").iterdir()).unlink()
+    found = vieval("shards", out).out
+    assert f"of 20, limited to the first 20 rows {counted}" in found
     vieval(*command, "--limit", "20")
-    verified = vieval("shards", tmp_path / "out", "--verify").out
+    verified = vieval("shards", out, "--verify").out
     assert "complete: each of the first 20 rows has exactly one verdict" in verified
     whole = arguments(file, tmp_path / "whole", server, *SMALL)
     vieval(*whole)
@@ -114,13 +112,10 @@ def test_another_limit_is_another_run(vieval, server, data, tmp_path):
     assert "run started without --limit, now with --limit 20" in said
 
 
-def test_a_finished_run_says_how_fast_it_was(vieval, server, data, tmp_path):
-    printed = vieval(*arguments(data, tmp_path / "out", server, *SMALL)).out
-    rate = re.search(
-        r"^rate: ([0-9.,]+) rows and ([0-9.,]+) calls per second$",
-        printed,
-        re.MULTILINE,
-    )
+def test_a_finished_run_says_how_fast_it_was(vieval, command):
+    printed = vieval(*command).out
+    form = r"^rate: ([0-9.,]+) rows and ([0-9.,]+) calls per second$"
+    rate = re.search(form, printed, re.MULTILINE)
     assert rate, printed
     rows_a_second, calls_a_second = (
         float(number.replace(",", "")) for number in rate.groups()
@@ -129,35 +124,34 @@ def test_a_finished_run_says_how_fast_it_was(vieval, server, data, tmp_path):
 
 
 def test_stored_answers_are_no_calls(vieval, server, data, tmp_path):
-    text = f"store: {{path: {tmp_path / 'replies.sqlite'}}}\n"
-    (tmp_path / "options.yaml").write_text(text)
+    options = tmp_path / "options.yaml"
+    options.write_text(f"store: {{path: {tmp_path / 'replies.sqlite'}}}\n")
     first = vieval(*arguments(data, tmp_path / "first", server, *SMALL)).out
     assert "from the cache" not in first
     assert " calls per second\n" in first
     again = vieval(*arguments(data, tmp_path / "again", server, *SMALL)).out
     assert "model answers: 240 (from the cache: 240), tokens" in again
-    rate = next(line for line in again.splitlines() if line.startswith("rate: "))
-    assert rate.endswith(
-        " rows per second; 240 results came from the cache, which is faster; use --fresh to judge without it"
+    assert re.search(
+        r"^rate: .* rows per second; 240 results came from the cache, which is faster; use --fresh",
+        again,
+        re.MULTILINE,
     )
     fresh = vieval(*arguments(data, tmp_path / "fresh", server, *SMALL, "--fresh")).out
     assert "from the cache" not in fresh
     assert " calls per second\n" in fresh
 
 
-def test_new_files_extend_the_plan(vieval, server, data, tmp_path):
-    command = arguments(data, tmp_path / "out", server, *SMALL)
+def test_new_files_extend_the_plan(vieval, data, command, out):
     vieval(*command)
-    old = {path: path.stat().st_mtime_ns for path in files_in(tmp_path / "out")}
+    old = {path: path.stat().st_mtime_ns for path in files_in(out)}
     write_parquet(data / "more", 1)
     vieval(*command, "--extend")
     assert {path: path.stat().st_mtime_ns for path in old} == old
-    assert len(verdicts(tmp_path / "out")) == 160
-    assert len(files_in(tmp_path / "out")) == len(old) + 6
+    assert len(verdicts(out)) == 160
+    assert len(files_in(out)) == len(old) + 6
 
 
-def test_a_file_that_was_replaced_is_refused(vieval, server, data, tmp_path):
-    command = arguments(data, tmp_path / "out", server, *SMALL)
+def test_a_file_that_was_replaced_is_refused(vieval, data, command):
     vieval(*command, "--budget", "20", code=1)
     table = pyarrow.Table.from_pylist(list(rows(range(500, 540))))
     parquet.write_table(table, data / "part-1.parquet", row_group_size=20)
@@ -165,10 +159,9 @@ def test_a_file_that_was_replaced_is_refused(vieval, server, data, tmp_path):
     assert "part-1.parquet has changed since the plan was made" in said
 
 
-def test_another_version_needs_the_same_readers(vieval, server, data, tmp_path):
-    command = arguments(data, tmp_path / "out", server, *SMALL)
+def test_another_version_needs_the_same_readers(vieval, command, out):
     vieval(*command)
-    plan = tmp_path / "out" / "plan.json"
+    plan = out / "plan.json"
     text = plan.read_text().replace(f'"version": "{__version__}"', '"version": "0.0.9"')
     plan.write_text(text)
     vieval(*command)
@@ -179,30 +172,27 @@ def test_another_version_needs_the_same_readers(vieval, server, data, tmp_path):
 @pytest.mark.parametrize("form", ["bytes", "path"])
 def test_images_are_bytes_or_paths_too(vieval, server, data, tmp_path, form):
     other = tmp_path / form
-    table = pyarrow.Table.from_pylist(list(rows(range(40), "bytes")))
     if form == "path":
+        names = [f"{number}.jpg" for number in range(40)]
         other.mkdir()
-        for number in range(40):
-            (other / f"{number}.jpg").write_bytes(picture(number))
-        table = table.set_column(
-            2, "image", pyarrow.array([f"{number}.jpg" for number in range(40)])
-        )
+        for number, name in enumerate(names):
+            (other / name).write_bytes(picture(number))
+        table = pyarrow.Table.from_pylist(list(rows(range(40), "bytes")))
+        table = table.set_column(2, "image", pyarrow.array(names))
         parquet.write_table(table, other / "part-0.parquet", row_group_size=20)
     else:
         write_parquet(other, 1, form="bytes")
     vieval(*arguments(data / "part-0.parquet", tmp_path / "structs", server))
     vieval(*arguments(other, tmp_path / "others", server))
     found = less_costs(verdicts(tmp_path / "others"))
-    assert found == (less_costs(verdicts(tmp_path / "structs")))
+    assert found == less_costs(verdicts(tmp_path / "structs"))
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
 def test_webdataset_tars(vieval, server, tmp_path, name):
+    about = b'{"image_model": "mine", "prompt": "a thing %d"}'
     samples = {
-        f"x/{number}": {
-            "output.jpg": picture(number),
-            "json": b'{"image_model": "mine", "prompt": "a thing %d"}' % number,
-        }
+        f"x/{number}": {"output.jpg": picture(number), "json": about % number}
         for number in range(30)
     }
     path = write_tar(tmp_path / "data" / name, samples)
@@ -213,21 +203,21 @@ def test_webdataset_tars(vieval, server, tmp_path, name):
     assert len(files_in(tmp_path / "out")) == (1 if name.endswith("gz") else 4)
 
 
-def labelled(source, number=24):
+def labelled(number=24):
     """Samples of a tar with a caption and a source."""
-    return {
-        str(n): {
-            "jpg": picture(n),
-            "json": json.dumps({"caption": "a thing", "source": source}).encode(),
-        }
-        for n in range(number)
-    }
+    text = b'{"caption": "a thing", "source": "laion"}'
+    return {str(n): {"jpg": picture(n), "json": text} for n in range(number)}
 
 
-def test_a_source_of_plain_words_makes_no_edit_of_a_tar(vieval, tmp_path):
-    path = write_tar(tmp_path / "a.tar", labelled("laion"))
-    printed = vieval("score", path, "--judge", "sharpness", "--out", tmp_path / "out")
-    found = {(row["status"], row["kind"]) for row in verdicts(tmp_path / "out")}
+def captioned(number=40, text=b"a thing"):
+    """Samples of a tar with a text."""
+    return {str(n): {"jpg": picture(n), "txt": text} for n in range(number)}
+
+
+def test_a_source_of_plain_words_makes_no_edit_of_a_tar(vieval, tmp_path, out):
+    path = write_tar(tmp_path / "a.tar", labelled())
+    printed = vieval("score", path, "--judge", "sharpness", "--out", out)
+    found = {(row["status"], row["kind"]) for row in verdicts(out)}
     assert found == {("ok", "tig")}
     line = (
         "ignoring column 'source', which does not hold images (for example, 'laion'); read it "
@@ -237,13 +227,13 @@ def test_a_source_of_plain_words_makes_no_edit_of_a_tar(vieval, tmp_path):
 
 
 def test_a_misread_run_leaves_nothing(vieval, tmp_path):
-    path, out = write_tar(tmp_path / "a.tar", labelled("laion")), tmp_path / "out"
+    path, out = write_tar(tmp_path / "a.tar", labelled()), tmp_path / "out"
     command = ("score", path, "--judge", "sharpness", "--out", out)
     err = vieval(*command, "--columns", "source=source", code=1).err
-    assert (
-        "none of the first 20 rows can be judged, so no questions were asked; sample 1: missing "
-        "source image"
-    ) in err
+    said = (
+        "none of the first 20 rows can be judged, so no questions were asked; sample 1"
+    )
+    assert f"{said}: missing source image" in err
     assert not out.exists()
     vieval(*command)
     assert len(verdicts(out)) == 24
@@ -251,17 +241,15 @@ def test_a_misread_run_leaves_nothing(vieval, tmp_path):
 
 @pytest.mark.parametrize("damage", ["a header", "the end"])
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
-def test_a_damaged_tar_is_refused(vieval, tmp_path, name, damage):
-    out = tmp_path / "out"
-    path = write_tar(tmp_path / name, labelled("laion", 4))
+def test_a_damaged_tar_is_refused(vieval, tmp_path, name, damage, out):
+    path = write_tar(tmp_path / name, labelled(4))
     with tarfile.open(path) as tar:
         offset = tar.getmembers()[3].offset
     packed = name.endswith("gz")
     content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
     rest = b"Z" * 512 + content[offset + 512 :] if damage == "a header" else b""
-    path.write_bytes(
-        gzip.compress(content[:offset] + rest) if packed else content[:offset] + rest
-    )
+    damaged = content[:offset] + rest
+    path.write_bytes(gzip.compress(damaged) if packed else damaged)
     err = vieval("score", path, "--judge", "sharpness", "--out", out, code=1).err
     assert f"{path}: not a readable tar file" in err
     assert not out.exists()
@@ -271,124 +259,100 @@ def test_a_damaged_tar_is_refused(vieval, tmp_path, name, damage):
     "named", ["tars", "tars/a.tar", "tars/*.tar", "data/*.parquet"]
 )
 def test_a_folder_is_planned_by_its_index(vieval, data, tmp_path, monkeypatch, named):
-    members = {
-        str(number): {"jpg": picture(number), "txt": b"a thing"} for number in range(40)
-    }
-    write_tar(tmp_path / "tars" / "a.tar", members)
+    write_tar(tmp_path / "tars" / "a.tar", captioned())
     (tmp_path / "tars" / "README.md").write_text("about these files")
     monkeypatch.chdir(tmp_path)
     earlier = sorted(tmp_path.rglob("*"))
     planned = vieval("score", named, "--plan", "--judge", "sharpness").out
-    rows = 40 if "tar" in named else 120
-    assert planned.startswith(
-        f"plan: sharpness, {rows} samples: no calls\npilot of 8 (seed 0): ok 8\n"
-    )
+    count = 40 if "tar" in named else 120
+    answer = f"plan: sharpness, {count} samples: no calls"
+    assert planned.startswith(f"{answer}\npilot of 8 (seed 0): ok 8\n")
     assert sorted(tmp_path.rglob("*")) == earlier
     for out in ([], ["--out", "verdicts.jsonl"]):
-        assert vieval("score", named, *out, code=1).err.endswith(
-            "a folder of shards; pass --out FOLDER\n"
-        )
+        said = vieval("score", named, *out, code=1).err
+        assert said.endswith("a folder of shards; pass --out FOLDER\n")
 
 
-def test_the_plan_of_a_tar_is_what_judging_it_costs(vieval, server, tmp_path):
-    members = {
-        str(number): {"jpg": picture(number), "txt": b"a thing"} for number in range(40)
-    }
-    path = write_tar(tmp_path / "a.tar", members)
-    command = arguments(path, tmp_path / "out", server)
+def test_the_plan_of_a_tar_is_what_judging_it_costs(vieval, server, tmp_path, out):
+    path = write_tar(tmp_path / "a.tar", captioned())
+    command = arguments(path, out, server)
     planned = vieval(*command, "--plan").out
     before = server.stats()["requests"]
     vieval(*command)
     assert f"calls: {server.stats()['requests'] - before}\n" in planned
 
 
-def test_a_tar_that_was_replaced_is_refused(vieval, server, tmp_path):
-    def samples(of):
-        return {
-            str(number): {"jpg": picture(number), "txt": b"%s %02d" % (of, number)}
-            for number in range(20)
-        }
-
-    path = write_tar(tmp_path / "a.tar", samples(b"old"))
-    command = arguments(path, tmp_path / "out", server, *SMALL)
+def test_a_tar_that_was_replaced_is_refused(vieval, server, tmp_path, out):
+    path = write_tar(tmp_path / "a.tar", captioned(20, b"old"))
+    command = arguments(path, out, server, *SMALL)
     vieval(*command, "--budget", "20", code=1)
-    write_tar(path, dict(reversed(samples(b"new").items())))
+    write_tar(path, dict(reversed(captioned(20, b"new").items())))
     printed = vieval(*command, code=1)
     assert "changed since it was indexed" in printed.err
-    assert len(verdicts(tmp_path / "out")) == 8
+    assert len(verdicts(out)) == 8
 
 
-def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path):
+def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path, out):
     data = tmp_path / "data"
     given = list(rows(range(24)))
     given[3]["image"] = None
     given[5]["image"] = {"bytes": b"no image at all", "path": None}
     given[7]["image"] = {"bytes": None, "path": "absent.jpg"}
     given[9]["uid"] = "u8"
-    width = b"\x00\x00\x27\x10"  # 10,000 x 10,001 pixels, as the header of a PNG says
-    large = (
-        b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
-        + width
-        + b"\x00\x00\x27\x11\x08\x02\x00\x00\x00"
-    )
+    # 10,000 x 10,001 pixels, as the header of a PNG says
+    sizes = b"\x00\x00\x27\x10\x00\x00\x27\x11\x08\x02\x00\x00\x00"
+    large = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + sizes
     given[11]["image"] = {"bytes": large, "path": None}
     given[13]["prompt"] = None
     data.mkdir()
     parquet.write_table(pyarrow.Table.from_pylist(given), data / "a.parquet")
-    vieval(*arguments(data, tmp_path / "out", server))
-    found = verdicts(tmp_path / "out")
+    vieval(*arguments(data, out, server))
+    found = verdicts(out)
     assert len(found) == 24
-    bad = {
-        row["row"]: (row["status"], row["reason"])
-        for row in found
-        if row["status"] != "ok"
-    }
-    assert [status for status, _ in bad.values()] == [
-        *["no_image"] * 4,
-        "not_applicable",
-    ]
+    bad = {row["row"]: row for row in found if row["status"] != "ok"}
+    statuses = [row["status"] for row in bad.values()]
+    assert statuses == [*["no_image"] * 4, "not_applicable"]
     assert [*bad] == [3, 5, 7, 11, 13]
-    assert bad[13][1] == "the sample has no prompt text"
-    assert "absent.jpg" in bad[7][1]
+    assert bad[13]["reason"] == "the sample has no prompt text"
+    assert "absent.jpg" in bad[7]["reason"]
     assert [row["row"] for row in found if row["uid"] == "u8"] == [8, 9]
 
 
-def test_an_unreadable_row_group_is_left(vieval, server, data, tmp_path):
+def test_an_unreadable_row_group_is_left(vieval, data, command, out):
     path = data / "part-1.parquet"
     group = parquet.ParquetFile(path).metadata.row_group(1)
     content = bytearray(path.read_bytes())
     for number in range(group.num_columns):
         column = group.column(number)
         begin = column.dictionary_page_offset or column.data_page_offset
-        content[begin : begin + column.total_compressed_size] = os.urandom(
-            column.total_compressed_size
-        )
+        size = column.total_compressed_size
+        content[begin : begin + size] = os.urandom(size)
     path.write_bytes(content)
-    printed = vieval(*arguments(data, tmp_path / "out", server, *SMALL), code=1)
+    printed = vieval(*command, code=1)
     assert "part-1.parquet: row group 1, rows 20 to 27" in printed.err
-    assert len(verdicts(tmp_path / "out")) == 100
+    assert len(verdicts(out)) == 100
     assert "15 of 18 done" in printed.out
 
 
-def test_a_missing_column_is_told_first(vieval, server, data, tmp_path):
+def test_a_missing_column_is_told_first(vieval, server, data, out):
     table = pyarrow.table({"uid": ["1"], "prompt": ["x"]})
     parquet.write_table(table, data / "part-9.parquet")
-    said = vieval(*arguments(data, tmp_path / "out", server), code=1).err
+    said = vieval(*arguments(data, out, server), code=1).err
     assert "part-9.parquet: no column 'image'" in said
     assert server.stats()["requests"] == 0
 
 
-def test_an_unwritable_folder_is_told_first(vieval, server, data, tmp_path):
-    (tmp_path / "out").write_text("a file")
-    said = vieval(*arguments(data, tmp_path / "out", server), code=1).err
+def test_an_unwritable_folder_is_told_first(vieval, server, data, out):
+    out.write_text("a file")
+    said = vieval(*arguments(data, out, server), code=1).err
     assert "cannot write" in said
     assert server.stats()["requests"] == 0
 
 
-def test_a_full_disk_leaves_no_half_shard(vieval, server, data, tmp_path):
-    command = arguments(data, tmp_path / "out", server, "--rows-per-shard", "20")
+def test_a_full_disk_leaves_no_half_shard(vieval, server, data, out):
+    command = arguments(data, out, server, "--rows-per-shard", "20")
     vieval(*command, "--budget", "50", code=1)
-    kept = files_in(tmp_path / "out")
+    kept = files_in(out)
     assert len(kept) == 1
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     code = (
@@ -401,23 +365,13 @@ def test_a_full_disk_leaves_no_half_shard(vieval, server, data, tmp_path):
         "worker.ShardWorker.work = full"
     )
     assert "cannot write" in ended(start(*command, code=code), 1)
-    assert files_in(tmp_path / "out") == kept
-    assert not list((tmp_path / "out" / "verdicts").glob("*.part"))
+    assert files_in(out) == kept
+    assert not list((out / "verdicts").glob("*.part"))
     vieval(*command)
-    assert len(verdicts(tmp_path / "out")) == 120
+    assert len(verdicts(out)) == 120
 
 
-def test_a_budget_ends_the_run_between_two_shards(vieval, server, data, tmp_path):
-    command = arguments(data, tmp_path / "out", server, *SMALL)
-    assert "--budget" in vieval(*command, "--budget", "100", code=1).err
-    assert server.stats()["requests"] <= 100
-    assert 0 < len(verdicts(tmp_path / "out")) <= 50
-    vieval(*command)
-    assert len(verdicts(tmp_path / "out")) == 120
-
-
-def test_a_budget_that_no_shard_fits_is_to_be_raised(vieval, server, data, tmp_path):
-    command = arguments(data, tmp_path / "out", server, *SMALL)
+def test_a_budget_that_no_shard_fits_is_to_be_raised(vieval, command):
     said = vieval(*command, "--budget", "7", code=1).err  # a shard of 4 rows takes 8
     assert "rows 0 to 7: its calls exceed --budget 7 per worker" in said
     assert "raise --budget, or lower --rows-per-shard with another --out" in said
@@ -425,102 +379,84 @@ def test_a_budget_that_no_shard_fits_is_to_be_raised(vieval, server, data, tmp_p
     assert "run the same command again" in vieval(*command, "--budget", "8", code=1).err
 
 
-def test_at_most_three_shards_are_open(data, vieval, tmp_path):
-    with FakeServer(
-        faults=lambda number, body: Fault("hang") if number == 6 else None
-    ) as server:
-        path = tmp_path / "out"
-        printed = arguments(
-            data, path, server, *SMALL, *split("--timeout 2 --num-concurrent 8")
-        )
-        process = start(*printed)
-        until(
-            lambda: server.stats()["in_flight"] == 1 and server.stats()["requests"] > 30
-        )
-        notes = list((tmp_path / "out" / "under_way").iterdir())
+def test_at_most_three_shards_are_open(data, vieval, out):
+    faults = lambda number, body: Fault("hang") if number == 6 else None
+    with FakeServer(faults=faults) as server:
+        more = split("--timeout 2 --num-concurrent 8")
+        process = start(*arguments(data, out, server, *SMALL, *more))
+        stats = server.stats
+        until(lambda: stats()["in_flight"] == 1 and stats()["requests"] > 30)
+        notes = list((out / "under_way").iterdir())
         assert 1 <= len(notes) <= 3
         ended(process)
-    assert len(verdicts(tmp_path / "out")) == 120
+    assert len(verdicts(out)) == 120
 
 
-def test_failing_shards_are_not_written(vieval, data, tmp_path):
+def test_failing_shards_are_not_written(vieval, data, out):
     broken = [True]
-    with FakeServer(
-        faults=lambda number, body: (
-            Fault("overlong") if broken and number > 60 else None
-        )
-    ) as server:
-        command = arguments(data, tmp_path / "out", server, *SMALL)
+    fault = lambda number, body: Fault("overlong") if broken and number > 60 else None
+    with FakeServer(faults=fault) as server:
+        command = arguments(data, out, server, *SMALL)
         assert "3 shards in a row were not written" in vieval(*command, code=1).err
         assert server.stats()["requests"] < 220
-        found = verdicts(tmp_path / "out")
+        found = verdicts(out)
         assert 0 < len(found) < 60
         broken.clear()
         vieval(*command)
-    assert len(verdicts(tmp_path / "out")) == 120
+    assert len(verdicts(out)) == 120
 
 
 @pytest.mark.parametrize("status", ["parse_failure", "refusal"])
-def test_unreadable_replies_are_failures(vieval, data, tmp_path, status):
-    answers = (
-        {"faults": lambda number, body: Fault("content_filter")}
-        if status == "refusal"
-        else {}
-    )
+def test_unreadable_replies_are_failures(vieval, data, status, out):
+    filtered = {"faults": lambda number, body: Fault("content_filter")}
+    answers = filtered if status == "refusal" else {}
     with FakeServer(reply=lambda chat: "I cannot say.", **answers) as server:
-        command = arguments(data, tmp_path / "out", server, *SMALL)
+        command = arguments(data, out, server, *SMALL)
         said = vieval(*command, code=1).err
-        assert (
-            f"8 of 8 rows failed, more than --max-failures 0.2 allows ({status}: "
-            in said.replace("4 of 4", "8 of 8")
+        failed = (
+            rf"(8 of 8|4 of 4) rows failed, more than --max-failures 0.2 .*\({status}: "
         )
+        assert re.search(failed, said)
         assert "3 shards in a row were not written" in said
         assert "or raise --max-failures, then run the same command to resume" in said
         assert server.stats()["requests"] < 200
-        assert not verdicts(tmp_path / "out")
+        assert not verdicts(out)
 
 
-def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, tmp_path):
-    out = tmp_path / "out"
-    again = (*split(f"shards {out} --rejudge parse_failure --model fake --base-url"),)
+def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, out):
+    again = split(f"shards {out} --rejudge parse_failure --model fake --base-url")
+    none = "no row could be scored (parse_failure 120)"
     with FakeServer(reply=lambda chat: "I cannot say.") as server:
         command = arguments(data, out, server, *SMALL, "--max-failures", "1")
         for _ in range(2):
-            assert (
-                "vieval: no row could be scored (parse_failure 120) (see the reasons above)"
-                in vieval(*command, code=1).err
-            )
+            said = vieval(*command, code=1).err
+            assert f"vieval: {none} (see the reasons above)" in said
         assert "not written" not in vieval(*again, server.base_url).err
     printed = vieval("shards", out, "--verify").out
-    said = (
-        "no row could be scored (parse_failure 120), but the folder is complete: each row has "
-        "exactly one verdict"
-    )
-    assert said in printed
+    complete = "complete: each row has exactly one verdict"
+    assert f"{none}, but the folder is {complete}" in printed
     with FakeServer() as server:
         vieval(*again, server.base_url)
     shown = vieval("shards", out, "--verify").out.splitlines()[-1]
-    assert "complete: each row has exactly one verdict" in shown
+    assert complete in shown
 
 
 def test_a_column_that_is_no_text_is_named(vieval, server, data, tmp_path):
     path = data / "part-0.parquet"
-    parquet.write_table(
-        parquet.read_table(path).append_column("aesthetic", [[0.5] * 40]), path
-    )
+    table = parquet.read_table(path).append_column("aesthetic", [[0.5] * 40])
+    parquet.write_table(table, path)
     command = arguments(path, tmp_path / "out", server, "--columns", "prompt=aesthetic")
     wrong = (
         "part-0.parquet: column 'aesthetic' must hold text, got double; use --columns "
         "prompt=COLUMN to choose another"
     )
-    assert wrong in vieval(*command, code=1).err
-    command[command.index("--out") + 1] = tmp_path / "out.jsonl"
-    assert wrong in vieval(*command, code=1).err
+    for out in ("out", "out.jsonl"):
+        command[command.index("--out") + 1] = tmp_path / out
+        assert wrong in vieval(*command, code=1).err
     assert server.stats()["requests"] == 0
 
 
-def test_an_expired_key_ends_the_run(vieval, data, tmp_path, monkeypatch):
-    out = tmp_path / "out"
+def test_an_expired_key_ends_the_run(vieval, data, monkeypatch, out):
     monkeypatch.setenv("OPENAI_API_KEY", "old-key-of-yesterday")
     with FakeServer(api_key="old-key-of-yesterday", latency=0.005) as server:
         command = arguments(data, out, server, *SMALL, "--num-concurrent", "4")
@@ -537,28 +473,27 @@ def test_an_expired_key_ends_the_run(vieval, data, tmp_path, monkeypatch):
     assert "key-of" not in (out / "plan.json").read_text()
 
 
-def test_a_killed_worker_leaves_no_shard(vieval, data, tmp_path, server):
-    code = (
-        "import os\n"
-        "rename, count = os.replace, [0]\n"
-        "def dying(a, b):\n"
-        "    count[0] += str(b).endswith('.parquet')\n"
-        "    if count[0] == 3:\n"
-        "        os.kill(os.getpid(), 9)\n"
-        "    rename(a, b)\n"
-        "os.replace = dying"
-    )
-    command = arguments(data, tmp_path / "out", server, *SMALL)
-    ended(start(*command, code=code), -9)
-    assert len(files_in(tmp_path / "out")) == 2
-    assert list((tmp_path / "out" / "verdicts").glob("*.part"))
+DYING = """import os
+rename, count = os.replace, [0]
+def dying(a, b):
+    count[0] += str(b).endswith('.parquet')
+    if count[0] == 3:
+        os.kill(os.getpid(), 9)
+    rename(a, b)
+os.replace = dying
+"""
+
+
+def test_a_killed_worker_leaves_no_shard(vieval, command, out):
+    ended(start(*command, code=DYING), -9)
+    assert len(files_in(out)) == 2
+    assert list((out / "verdicts").glob("*.part"))
     vieval(*command)
-    found = [row["uid"] for row in verdicts(tmp_path / "out")]
+    found = [row["uid"] for row in verdicts(out)]
     assert found == [f"u{number}" for number in range(120)]
 
 
-def test_two_drivers_at_once_share_the_work(data, tmp_path):
-    out = tmp_path / "out"
+def test_two_drivers_at_once_share_the_work(data, out):
     with FakeServer(latency=0.02) as server:
         command = arguments(data, out, server, *SMALL, "--num-concurrent", "4")
         both = [start(*command), start(*command)]
@@ -571,8 +506,7 @@ def test_two_drivers_at_once_share_the_work(data, tmp_path):
     assert asked <= 2 * (120 + 2 * 3 * 8) + 4
 
 
-def test_verify_says_what_is_wrong(vieval, server, data, tmp_path):
-    out, command = tmp_path / "out", arguments(data, tmp_path / "out", server, *SMALL)
+def test_verify_says_what_is_wrong(vieval, data, command, out):
     vieval(*command, "--budget", "100", code=1)
     printed = vieval("shards", out, "--verify", code=1)
     assert "no verdicts in " in printed.err
@@ -583,47 +517,41 @@ def test_verify_says_what_is_wrong(vieval, server, data, tmp_path):
     first, second, *_ = files_in(out)
     (out / "verdicts" / f"{'0' * 24}.parquet").write_bytes(first.read_bytes())
     kept = parquet.read_table(second)
-    parquet.write_table(
-        pyarrow.concat_tables([kept.slice(1), kept.slice(1, 1)]), second
-    )
+    twice = pyarrow.concat_tables([kept.slice(1), kept.slice(1, 1)])
+    parquet.write_table(twice, second)
     said = vieval("shards", out, "--verify", code=1).err
     assert "contains a row more than once" in said
     (data / "part-1.parquet").write_bytes((data / "part-0.parquet").read_bytes())
     err = vieval("shards", out, "--verify", code=1).err
-    assert (
-        "part-1.parquet: changed since the plan was made; restore it, or judge it in a new folder"
-        in err
+    changed = (
+        "part-1.parquet: changed since the plan was made; restore it, or judge it in"
     )
+    assert f"{changed} a new folder" in err
     assert "--out" not in err
 
 
-def test_verify_finds_an_image_that_is_another(vieval, server, tmp_path):
+def test_verify_finds_an_image_that_is_another(vieval, server, tmp_path, out):
     folder = tmp_path / "data"
     folder.mkdir()
-    for number in range(3):
-        (folder / f"{number}.jpg").write_bytes(picture(number))
-    table = {
-        "uid": ["a", "a", "b"],
-        "image": ["0.jpg", "1.jpg", "2.jpg"],
-        "prompt": ["x", "x", "x"],
-    }
+    names = [f"{number}.jpg" for number in range(3)]
+    for number, name in enumerate(names):
+        (folder / name).write_bytes(picture(number))
+    table = {"uid": ["a", "a", "b"], "image": names, "prompt": ["x"] * 3}
     parquet.write_table(pyarrow.table(table), folder / "a.parquet")
-    vieval(*arguments(folder, tmp_path / "out", server, "--rows-per-shard", "1"))
-    shown = vieval("shards", tmp_path / "out", "--verify").out
+    vieval(*arguments(folder, out, server, "--rows-per-shard", "1"))
+    shown = vieval("shards", out, "--verify").out
     assert "2 rows have the same uid" in shown
     (folder / "1.jpg").write_bytes(picture(9))
-    printed = vieval("shards", tmp_path / "out", "--verify", code=1)
+    printed = vieval("shards", out, "--verify", code=1)
     assert "a.parquet: the image of row 1 has changed" in printed.err
 
 
-def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, tmp_path):
-    out = tmp_path / "out"
+def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, out):
     broken = [True]
 
     def faults(number, body):
-        return (
-            Fault("overlong") if broken and "thing 7" in str(body["messages"]) else None
-        )
+        is_broken = broken and "thing 7" in str(body["messages"])
+        return Fault("overlong") if is_broken else None
 
     with FakeServer(faults=faults) as server:
         command = arguments(data, out, server, *SMALL, "--max-failures", "1")
@@ -645,21 +573,7 @@ def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, tmp_path):
     assert len(found) == 120
 
 
-def test_compacted_files_are_read_and_resumed(vieval, server, data, tmp_path):
-    out, command = tmp_path / "out", arguments(data, tmp_path / "out", server, *SMALL)
-    vieval(*command, "--budget", "120", code=1)
-    before = verdicts(out)
-    assert "merged" in vieval("shards", out, "--compact").out
-    assert verdicts(out) == before
-    assert len(files_in(out)) == 1
-    asked = server.stats()["requests"]
-    vieval(*command)
-    assert server.stats()["requests"] - asked <= 2 * (120 - len(before)) + 2
-    assert len(verdicts(out)) == 120
-    vieval("shards", out, "--verify")
-
-
-def test_addresses_are_fetched_from_allowed_hosts(vieval, server, tmp_path):
+def test_addresses_are_fetched_from_allowed_hosts(vieval, server, tmp_path, out):
     fetched = []
 
     def answer(path, body, headers):
@@ -667,19 +581,19 @@ def test_addresses_are_fetched_from_allowed_hosts(vieval, server, tmp_path):
         number = int(path.strip("/").partition(".")[0])
         return (404, {}, b"") if number == 5 else (200, {}, picture(number))
 
-    (tmp_path / "data").mkdir()
+    place = tmp_path / "data"
+    place.mkdir()
     with answering(answer) as host:
         table = {
             "uid": [f"u{number}" for number in range(24)],
             "prompt": [f"a thing {number}" for number in range(24)],
             "image": [f"http://{host}/{number}.jpg" for number in range(24)],
         }
-        parquet.write_table(pyarrow.table(table), tmp_path / "data" / "part-0.parquet")
-        command = arguments(
-            tmp_path / "data", tmp_path / "out", server, *SMALL, "--max-failures", "1"
-        )
+        parquet.write_table(pyarrow.table(table), place / "part-0.parquet")
+        more = (*SMALL, "--max-failures", "1")
+        command = arguments(place, out, server, *more)
         vieval(*command, "--allow-urls", host)
-        found = verdicts(tmp_path / "out")
+        found = verdicts(out)
         assert len(fetched) == 24
         failed = {row["row"]: row["reason"] for row in found if row["status"] != "ok"}
         assert [*failed] == [5]
@@ -692,15 +606,12 @@ def test_addresses_are_fetched_from_allowed_hosts(vieval, server, tmp_path):
         assert len(fetched) == 24
     write_parquet(tmp_path / "bytes", 1, 24)
     vieval(*arguments(tmp_path / "bytes", tmp_path / "same", server, *SMALL))
-    pairs = zip(found, verdicts(tmp_path / "same"), strict=True)
-    assert all(
-        one["digest"] == two["digest"] and one["scores"] == two["scores"]
-        for one, two in pairs
-        if one["row"] != 5
-    )
+    for one, two in zip(found, verdicts(tmp_path / "same"), strict=True):
+        if one["row"] != 5:
+            assert (one["digest"], one["scores"]) == (two["digest"], two["scores"])
 
 
-def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
+def test_lists_of_outputs_are_contests(vieval, server, tmp_path, out):
     data = tmp_path / "data"
     given = [
         {
@@ -714,7 +625,7 @@ def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
     given[4]["image"] = [picture(8)]
     data.mkdir()
     parquet.write_table(pyarrow.Table.from_pylist(given), data / "a.parquet")
-    command = arguments(data, tmp_path / "out", server, "--max-failures", "1")
+    command = arguments(data, out, server, "--max-failures", "1")
     for judge in ("pairwise", "viescore"):
         command[command.index("--out") + 1] = tmp_path / judge
         vieval(*command, "--judge", judge)
@@ -722,15 +633,13 @@ def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
     assert [row["uid"] for row in voted] == [f"c{number}" for number in range(10)]
     assert [row["status"] for row in scored].count("ok") == 9
     assert "must have the same length" in voted[4]["reason"]
-    assert {vote["order"] for vote in voted[0]["choice"]["votes"]} == {
-        "forward",
-        "reverse",
-    }
+    orders = {vote["order"] for vote in voted[0]["choice"]["votes"]}
+    assert orders == {"forward", "reverse"}
     assert [len(row["choice"]["scores"]) for row in scored if row["choice"]] == [2] * 9
     assert scored[0]["choice"]["scores"][1]["SC"] is not None
 
 
-def test_a_file_of_the_datasets_library(vieval, server, tmp_path):
+def test_a_file_of_the_datasets_library(vieval, server, tmp_path, out):
     datasets = pytest.importorskip("datasets")
     images = [PIL.Image.open(io.BytesIO(picture(number))) for number in range(12)]
     columns = {"caption": [f"a thing {n}" for n in range(12)], "image": images}
@@ -738,31 +647,27 @@ def test_a_file_of_the_datasets_library(vieval, server, tmp_path):
     made = made.cast_column("image", datasets.Image())
     (tmp_path / "data").mkdir()
     made.to_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
-    vieval(*arguments(tmp_path / "data", tmp_path / "out", server))
-    found = verdicts(tmp_path / "out")
+    vieval(*arguments(tmp_path / "data", out, server))
+    found = verdicts(out)
     seen = [row["uid"] for row in found]
     assert seen == [f"train-00000-of-00001.parquet:{number}" for number in range(12)]
     assert {row["status"] for row in found} == {"ok"}
 
 
-def test_a_server_that_is_down_for_good_ends_the_run(vieval, data, tmp_path):
+def test_a_server_that_is_down_for_good_ends_the_run(vieval, data, out):
     with FakeServer(latency=0.005) as server:
-        path = tmp_path / "out"
-        command = arguments(
-            data, path, server, *SMALL, *split("--num-concurrent 4 --patience 1")
-        )
-        process = start(*command)
-        until(lambda: len(files_in(tmp_path / "out")) > 2)
+        more = (*SMALL, *split("--num-concurrent 4 --patience 1"))
+        process = start(*arguments(data, out, server, *more))
+        until(lambda: len(files_in(out)) > 2)
         server.die(60)
         assert "has not answered for" in ended(process, 1)
-    found = verdicts(tmp_path / "out")
+    found = verdicts(out)
     assert {row["status"] for row in found} == {"ok"}
     assert len(found) < 120
 
 
 @pytest.mark.parametrize("more", [[], ["--processes", "2"]])
-def test_ctrl_c_ends_a_run_in_order(data, tmp_path, more):
-    out = tmp_path / "out"
+def test_ctrl_c_ends_a_run_in_order(data, more, out):
     with FakeServer(latency=0.05) as server:
         command = arguments(data, out, server, *SMALL, "--num-concurrent", "4", *more)
         process = start(*command)

@@ -42,14 +42,14 @@ def live(tmp_path, monkeypatch, vieval):
     return judged
 
 
-@pytest.mark.parametrize(
-    ("stored", "more"), [(True, []), (False, []), (True, ["--processes", "2"])]
-)
+RUNS = [(True, []), (False, []), (True, ["--processes", "2"])]
+
+
+@pytest.mark.parametrize(("stored", "more"), RUNS)
 def test_batches_give_the_verdicts_of_calls(live, tmp_path, capsys, stored, more):
     out = tmp_path / "out"
-    expected = live(
-        {"path": str(tmp_path / "replies.sqlite")} if stored else {"use": False}
-    )
+    store = {"path": str(tmp_path / "replies.sqlite")} if stored else {"use": False}
+    expected = live(store)
     with BatchServer() as service:
         command = arguments(tmp_path / "data", out, service, *FLAGS, "--batch", *more)
         assert main([*map(str, command)]) == 0
@@ -62,44 +62,36 @@ def test_batches_give_the_verdicts_of_calls(live, tmp_path, capsys, stored, more
     calls = 240 if stored else 241  # it is asked once more whether schemas are enforced
     if more:
         calls = "24[0-4]"  # each process may show the two pictures of the sight check
-    told = capsys.readouterr().err
-    [price, saved] = re.search(
-        rf"calls: {calls}, .*: 0, tokens .* price: (\S+)\n.*saved by batches: (\S+)",
-        told,
-    ).groups()
+    told = rf"calls: {calls}, .*: 0, tokens .* price: (\S+)\n.*saved by batches: (\S+)"
+    [price, saved] = re.search(told, capsys.readouterr().err).groups()
     assert float(price) == pytest.approx(float(saved), rel=0.02)
 
 
 def test_a_killed_run_pays_nothing_twice(live, tmp_path, vieval):
     expected = live({"use": False})
     quick = (
-        "from vieval_plugin.backends.http import batches; batches._POLL, "
-        "batches.MOST_REQUESTS = 0.01, 100"
+        "from vieval_plugin.backends.http import batches as b\n"
+        "b._POLL, b.MOST_REQUESTS = 0.01, 100"
     )
-    running = []
+    running, out = [], tmp_path / "out"
 
     def kill(method, path, moment):
-        if (
-            (method, moment) == ("POST", "after")
-            and path.endswith("batches")
-            and len(running) == 1
-        ):
+        sent = path.endswith("batches") and (method, moment) == ("POST", "after")
+        if sent and len(running) == 1:
             kill_all(running[0])
 
     with BatchServer(on_call=kill) as service:
-        place = tmp_path / "data"
-        command = arguments(
-            place, tmp_path / "out", service, *FLAGS, *split("--batch --processes 2")
-        )
+        more = split("--batch --processes 2")
+        command = arguments(tmp_path / "data", out, service, *FLAGS, *more)
         running.append(start(*command, code=quick))
         running[0].wait()
         running.append(start(*command, code=quick))
-        until(lambda: files_in(tmp_path / "out") or running[1].poll() is not None)
+        until(lambda: files_in(out) or running[1].poll() is not None)
         kill_all(running[1])
         vieval(*command)
         assert set(service.paid.values()) == {1}
         assert service.paid.total() == 240
-    assert less_costs(verdicts(tmp_path / "out")) == expected
+    assert less_costs(verdicts(out)) == expected
 
 
 def test_parts_of_a_run_do_not_go_with_batches(tmp_path, capsys):
@@ -108,7 +100,5 @@ def test_parts_of_a_run_do_not_go_with_batches(tmp_path, capsys):
         given = arguments(data, tmp_path / "out", service, "--batch", "--part", "1/2")
         assert main([*map(str, given)]) == 1
         assert not service.files
-    assert (
-        "--part cannot be combined with batches, because one process sends them for all shards"
-        in capsys.readouterr().err
-    )
+    said = "--part cannot be combined with batches, because one process sends them"
+    assert f"{said} for all shards" in capsys.readouterr().err

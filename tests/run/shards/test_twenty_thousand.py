@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from shlex import split
 
 import pytest
@@ -47,12 +48,8 @@ class Size:
 
     @property
     def flags(self):
-        return (
-            *split("--judge vqascore --rows-per-shard"),
-            self.per_shard,
-            "--num-concurrent",
-            CONCURRENT,
-        )
+        rows = f"--judge vqascore --rows-per-shard {self.per_shard}"
+        return split(f"{rows} --num-concurrent {CONCURRENT}")
 
 
 SHORT, LONG = Size(4, 100, 10, 0.15), Size(40, 500, 50, 0.01)
@@ -62,22 +59,13 @@ SHORT, LONG = Size(4, 100, 10, 0.15), Size(40, 500, 50, 0.01)
 CASES = [
     pytest.param(SHORT, "processes", False, id="400 rows-processes-no store"),
     pytest.param(SHORT, "parts", True, id="400 rows-parts-a store"),
-    *(
-        pytest.param(
-            LONG,
-            launcher,
-            kept,
-            id=f"{launcher}-{'a' if kept else 'no'} store",
-            marks=[pytest.mark.extras, *marks],
-        )
-        for launcher, marks in (
-            ("ray", [needs("ray")]),
-            ("processes", []),
-            ("parts", []),
-        )
-        for kept in (False, True)
-    ),
 ]
+for launcher, marks in {"ray": [needs("ray")], "processes": [], "parts": []}.items():
+    marks = [pytest.mark.extras, *marks]
+    CASES += [
+        pytest.param(LONG, launcher, False, id=f"{launcher}-no store", marks=marks),
+        pytest.param(LONG, launcher, True, id=f"{launcher}-a store", marks=marks),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +81,8 @@ def server(size):
 
 @pytest.fixture(scope="module")
 def data(size, tmp_path_factory):
-    return write_parquet(
-        tmp_path_factory.mktemp("data"), size.files, size.rows_each, size.rows_each // 2
-    )
+    folder = tmp_path_factory.mktemp("data")
+    return write_parquet(folder, size.files, size.rows_each, size.rows_each // 2)
 
 
 @pytest.fixture(scope="module")
@@ -112,11 +99,8 @@ def drivers_of(launcher, command):
     """The commands of the drivers of a launcher."""
     if launcher == "parts":
         return [[*command, "--part", part] for part in ("1/2", "2/2")]
-    flags = {
-        "processes": ["--processes", "2"],
-        "ray": ["--workers", "2", "--ray=local"],
-    }
-    return [[*command, *flags[launcher]]]
+    flags = {"processes": "--processes 2", "ray": "--workers 2 --ray=local"}
+    return [[*command, *split(flags[launcher])]]
 
 
 def workers_of(launcher, mark, drivers):
@@ -136,26 +120,23 @@ def test_nothing_is_lost(size, server, data, undisturbed, tmp_path, launcher, ke
     options = tmp_path / "options.yaml"
     out = tmp_path / "out"
     options.write_text(f"store: {{use: {str(kept).lower()}, path: replies.sqlite}}\n")
-    environment = {
-        "VIEVAL_CONFIG": str(options),
-        MARK: tmp_path.name,
-        "RAY_USAGE_STATS_ENABLED": "0",
-    }
+    environment = {"VIEVAL_CONFIG": str(options), MARK: tmp_path.name}
+    environment["RAY_USAGE_STATS_ENABLED"] = "0"
     commands = drivers_of(launcher, arguments(data, out, server, *size.flags))
     server.reset_stats()
+    written = lambda share: len(files_in(out)) >= share * size.shards
     for share in (0.25, 0.6):
         drivers = [start(*command, environment=environment) for command in commands]
-        until(lambda share=share: len(files_in(out)) >= (share - 0.1) * size.shards)
+        until(lambda share=share: written(share - 0.1))
         os.kill(workers_of(launcher, tmp_path.name, drivers)[0], signal.SIGKILL)
-        until(lambda share=share: len(files_in(out)) >= share * size.shards)
-        workers = workers_of(launcher, tmp_path.name, drivers)
+        until(lambda share=share: written(share))
+        left = [
+            Path(f"/proc/{worker}")
+            for worker in workers_of(launcher, tmp_path.name, drivers)
+        ]
         for driver in drivers:
             kill_all(driver)
-        until(
-            lambda workers=workers: (
-                not any(os.path.exists(f"/proc/{worker}") for worker in workers)
-            )
-        )
+        until(lambda left=left: not any(process.exists() for process in left))
     for driver in [start(*command, environment=environment) for command in commands]:
         ended(driver)
     found, asked = verdicts(out), server.stats()["requests"]

@@ -1,0 +1,97 @@
+"""What every benchmark does: as many samples as it states, ids that are unique, missing images
+counted, a source and a licence, and one line of what to do where its files are absent.
+"""
+
+import re
+
+import pytest
+
+from tests.benchmarks.hub import HUB, hub_with
+from tests.refusals import refusal
+from vieval_plugin.benchmarks import registry
+from vieval_plugin.benchmarks.benchmark import Preparing
+from vieval_plugin.judges import pairwise, viescore
+from vieval_plugin.judges.spec import missing_inputs_reason
+
+BENCHMARKS = registry.benchmarks()
+#: The folder of public files of each benchmark that has some.
+PUBLISHED = {
+    "agiqa3k": "agiqa3k",
+    "genai_bench_tiger": "genai_bench_tiger",
+    "geneval": "geneval",
+    "imagenhub": "imagenhub",
+    "mmrb2": "mmrb2",
+    **dict.fromkeys(("seetrue", "stanfordt23d", "t2vscore", "tifa160"), "t2v_metrics"),
+}
+PARTS = [(name, part) for name in PUBLISHED for part in BENCHMARKS[name].parts]
+DEMOS = {name for name in BENCHMARKS if "vieval_demo" in name}
+BY_HOST = {"generate_gedit_bench", "generate_imgedit", "generate_prompts"}
+
+
+@pytest.mark.parametrize(("name", "part"), PARTS)
+def test_published_files_have_the_samples_that_are_stated(
+    shared_data, tmp_path, name, part
+):
+    path = shared_data / PUBLISHED[name]
+    (tmp_path / name).symlink_to(path, target_is_directory=True)
+    found = BENCHMARKS[name].load(tmp_path, part)
+    assert len(found) == len({one.id for one in found}) == BENCHMARKS[name].parts[part]
+    lines = BENCHMARKS[name].missing(tmp_path, part)
+    assert lines
+    assert all(
+        re.search(r"\b(\d+) of \1 (images|outputs|uids)", line) for line in lines
+    )
+
+
+def test_each_says_its_source_and_its_licence():
+    for benchmark in BENCHMARKS.values():
+        assert benchmark.source
+        assert benchmark.licence
+        assert "\n" not in benchmark.source + benchmark.licence
+    # those whose licence permits it
+    trainable = {name for name, one in BENCHMARKS.items() if one.trainable}
+    ours = {"imagenhub", "t2i_eval_bench"}
+    generated = {f"generate_{name}" for name in ours}
+    demos = DEMOS - {"vieval_demo_sequences"}
+    assert trainable == ours | generated | demos | {"generate_prompts"}
+
+
+@pytest.mark.parametrize("name", BENCHMARKS.keys() - DEMOS - BY_HOST)
+def test_absent_files_are_one_line_that_says_what_to_do(tmp_path, name):
+    for part in BENCHMARKS[name].parts:
+        [line] = BENCHMARKS[name].missing(tmp_path, part)
+        assert refusal(BENCHMARKS[name].load, tmp_path, part) == line
+        assert line.startswith(f"{tmp_path}/{name.removeprefix('generate_')[:5]}")
+        assert re.search(
+            ": no such file(; |, and .*; )(put|unpack|write|run|down)", line
+        )
+
+
+@pytest.mark.parametrize("case", HUB, ids=lambda case: case.name)
+def test_rows_of_the_hub_become_contests_once(tmp_path, monkeypatch, case):
+    rows, asked = hub_with(monkeypatch, *case.repository)
+    rows[case.config] = case.rows()
+    benchmark = BENCHMARKS[case.name]
+    for _ in range(2):
+        report = benchmark.prepare(tmp_path, Preparing([case.part]))
+        assert report.complete
+        assert report.lines[0].startswith(f"{case.name}: {case.source}")
+        assert f"licence: {case.licence}" in report.lines[0]
+        assert report.lines[1:] == (f"{case.name}/{case.part}: ready, {case.ready}",)
+        assert asked == [case.config]
+    contests = benchmark.load(tmp_path, case.part)
+    assert len({contest.id for contest in contests}) == len(contests)
+    assert benchmark.missing(tmp_path, case.part) == []
+    for judge in (viescore, pairwise):
+        assert missing_inputs_reason(judge.SPEC, contests[0]) == ""
+
+
+@pytest.mark.parametrize("case", HUB, ids=lambda case: case.name)
+def test_a_malformed_row_of_the_hub_is_one_line(tmp_path, monkeypatch, case):
+    rows, _ = hub_with(monkeypatch, *case.repository)
+    rows[case.config] = [{"prompt": "a cat"}]
+    report = BENCHMARKS[case.name].prepare(tmp_path, Preparing([case.part]))
+    assert not report.complete
+    assert f"row 0 of {case.repository[0]} is malformed (KeyError" in report.lines[1]
+    assert "\n" not in report.lines[1]
+    assert not (tmp_path / case.name / case.part / "contests.jsonl").exists()
