@@ -199,7 +199,7 @@ class _CorrelatedItems:
         common, why_not = self._common(index, index)
         n = int(common.sum())
         parts_with_value = set()
-        all_parts = {}
+        all_parts: dict[str, None] = {}
         for (part, _), why in zip(self.tables.columns, why_not, strict=True):
             all_parts[part] = None
             if not why:

@@ -112,7 +112,8 @@ def _part_ceiling(
         n = len(observations)
         averages = []
         for side in sides:
-            values, resamples = zip(*side, strict=True)
-            averages.append(fisher_average(values, resamples, n, (), options))
+            side_values = [value for value, _ in side]
+            side_resamples = [resamples for _, resamples in side]
+            averages.append(fisher_average(side_values, side_resamples, n, (), options))
         judge, annotators = averages
         yield judge, annotators

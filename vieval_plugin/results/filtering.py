@@ -382,9 +382,9 @@ def _extended_schema(schema: Any, added: Any, source: Place) -> Any:
 
 def _is_full(tables: Sequence[Any]) -> bool:
     """Return whether tables are enough for a row group."""
-    if sum(table.nbytes for table in tables) > _MOST_BYTES:
-        return True
-    return sum(table.num_rows for table in tables) > _MOST_ROWS
+    size: int = sum(table.nbytes for table in tables)
+    rows: int = sum(table.num_rows for table in tables)
+    return size > _MOST_BYTES or rows > _MOST_ROWS
 
 
 def _batches(source: Place, file: InputFile, numbers: Any) -> Iterator[tuple[int, Any]]:
