@@ -41,12 +41,8 @@ def test_it_is_ready_as_soon_as_it_has_judged(server):
 
 def test_it_falls_back_with_its_backbone_and_the_other_stays(store, monkeypatch):
     monkeypatch.setattr(health, "FRESH", 0.2)
-    with (
-        FakeServer() as server,
-        judged_by(
-            server, "--reward", "sharp=sharpness", "--patience", "0.5"
-        ) as running,
-    ):
+    flags = ("--reward", "sharp=sharpness", "--patience", "0.5")
+    with FakeServer() as server, judged_by(server, *flags) as running:
         assert running.get("/health")[0] == 200
         server.die(1000)
         time.sleep(0.3)
@@ -68,6 +64,7 @@ def test_answers_of_the_store_do_not_make_it_ready(store, monkeypatch):
 
 
 FINE = Verdict({}, Status.OK)
+PATIENT = ("--patience", "60")
 
 
 async def test_a_judgement_that_is_asked_for_twice_is_made_once():
@@ -124,17 +121,10 @@ async def test_a_slow_judgement_is_left_its_time(monkeypatch):
 
 
 HANGING = "judging an image takes longer than usual"
+FAULTS = (Fault("hang"), HANGING), (Fault("reset"), ""), (Fault("503", 600), "")
 
 
-@pytest.mark.parametrize(
-    ("fault", "reason"),
-    [
-        (Fault("hang"), HANGING),
-        (Fault("reset"), ""),
-        (Fault("503", retry_after=600), ""),
-    ],
-    ids=lambda value: getattr(value, "kind", ""),
-)
+@pytest.mark.parametrize(("fault", "reason"), FAULTS, ids=("hang", "reset", "503"))
 def test_it_is_ready_soon_after_its_backbone_is(fault, reason, store, monkeypatch):
     monkeypatch.setattr(health, "FRESH", 0.2)
     monkeypatch.setattr(health, "NEXT_TRY", 0.5)
@@ -142,10 +132,7 @@ def test_it_is_ready_soon_after_its_backbone_is(fault, reason, store, monkeypatc
     monkeypatch.setattr(pacing, "LONGEST_REST_WHEN_DOWN", 0.3)
     away = threading.Event()
     faults = lambda number, body: fault if away.is_set() else None
-    with (
-        FakeServer(faults=faults) as server,
-        judged_by(server, "--patience", "60") as running,
-    ):
+    with FakeServer(faults=faults) as server, judged_by(server, *PATIENT) as running:
         is_ready = lambda: running.get("/health")[0] == 200
         assert is_ready()
         away.set()

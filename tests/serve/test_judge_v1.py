@@ -7,29 +7,12 @@ import pytest
 import requests
 
 from tests.api.replies import unreadable
-from tests.fake_server import FakeServer, Fault, named
+from tests.fake_server import FakeServer, Fault
 from tests.pictures import plain
-from tests.serve.clients import encoded, rows_of
+from tests.serve.clients import encoded
 from tests.serve.serving import judged_by, row, serving
 
 PART = b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n'
-
-
-@pytest.mark.parametrize(("judge", "aspect"), [("viescore", "O"), ("ssim", "SC")])
-def test_rewards_equal_those_of_score_exactly(
-    judge, aspect, server, score, samples_file
-):
-    flags = named(server) if judge == "viescore" else []
-    code, expected, _, _ = score(samples_file, "--judge", judge, *flags)
-    assert code == 0
-    with serving("--reward", f"r={judge}", *flags) as running:
-        samples = {"samples": list(rows_of(samples_file))}
-        status, answer = running.post("/r/v1/judge", samples)
-    assert (status, answer["failed"]) == (200, [])
-    for found, line in zip(answer["verdicts"], expected, strict=True):
-        assert found["value"] == line["scores"][aspect]
-        assert found["verdicts"][0]["scores"] == line["scores"]
-        assert found["uid"] == line["uid"]
 
 
 def test_what_cannot_be_judged_is_no_number_and_the_others_are(server):
