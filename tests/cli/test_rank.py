@@ -17,6 +17,7 @@ from tests.builders import (
 )
 from tests.stored_results import csv_rows
 from vieval_plugin.judges.contests import Votes
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.run.verdict_lines import write_verdicts
 

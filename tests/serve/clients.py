@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 
 import PIL.Image
 import requests
@@ -137,3 +138,11 @@ class JudgeV1:
             assert verdict["uid"] == f"{number}"
             assert verdict["value"] == verdict["verdicts"][0]["scores"]["O"]
         return [verdict["value"] for verdict in answer["verdicts"]]
+
+
+def rows_of(path):
+    """The rows of a samples file, with the bytes of their images in place of paths."""
+    for sample in map(json.loads, path.read_text().splitlines()):
+        files = {role: path.parent / name for role, name in sample["images"].items()}
+        images = {role: encoded(file.read_bytes()) for role, file in files.items()}
+        yield {**sample, "images": images}
