@@ -261,13 +261,8 @@ def test_no_more_samples_are_in_memory_than_are_under_way(tmp_path, count):
     source = SampleSource("s", rows, "f", total=count)
     by = Provenance("scripted", (), ("PQ",))
     runs = {run_hash(by): by}
-    judged = (
-        source,
-        scripted(program),
-        by,
-        tmp_path,
-        Config(store=StoreOptions(False)),
-    )
+    options = Config(store=StoreOptions(use=False))
+    judged = (source, scripted(program), by, tmp_path, options)
     with VerdictLog(tmp_path / "v.partial", Inputs("s", count, "f"), runs) as log:
         asyncio.run(score_into(log, *judged, None, Progress(), bar=False))
         assert log.count(run_hash(by)) == count
