@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.stored_results import read_lines
+
 if importlib.util.find_spec("vlmeval") is None:
     collect_ignore_glob = ["test_*.py"]
 
@@ -33,10 +35,7 @@ class Run:
 
     @property
     def rows(self):
-        return [
-            json.loads(line)
-            for line in self.only("*_samples_*.jsonl").read_text().splitlines()
-        ]
+        return read_lines(self.only("*_samples_*.jsonl"))
 
     @property
     def responses(self):
@@ -109,10 +108,9 @@ def configured(tmp_path):
 
     def written(kind, data=(TIE,), name="fake", **arguments):
         datasets = {one: {"class": "JudgedImages", "dataset": one} for one in data}
-        path = tmp_path / f"{name}.json"
         document = {"model": {name: {"class": kind, **arguments}}, "data": datasets}
-        text = json.dumps(document)
-        path.write_text(text)
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(document))
         return ("--config", path)
 
     return written
@@ -121,18 +119,11 @@ def configured(tmp_path):
 @pytest.fixture
 def gpt(configured):
     """The host's own class for OpenAI's server, at a fake one."""
+    model = {"model": "gpt-4o", "key": "EMPTY-key", "retry": 1, "temperature": 0}
 
     def written(server, **further):
         address = f"{server.base_url}/chat/completions"
-        return configured(
-            "GPT4V",
-            model="gpt-4o",
-            key="EMPTY-key",
-            api_base=address,
-            retry=1,
-            temperature=0,
-            **further,
-        )
+        return configured("GPT4V", api_base=address, **model, **further)
 
     return written
 
@@ -142,10 +133,8 @@ def ours(configured):
     """Our client at a fake server."""
 
     def written(server, *data, **further):
-        base_url = server.base_url
-        return configured(
-            "VievalOpenAI", data or (TIE,), model="fake", base_url=base_url, **further
-        )
+        model = {"model": "fake", "base_url": server.base_url, **further}
+        return configured("VievalOpenAI", data or (TIE,), **model)
 
     return written
 
@@ -154,20 +143,11 @@ def ours(configured):
 def process(tmp_path_factory):
     """Starts Python in a process of its own with this environment and an LMUData folder."""
     folder = tmp_path_factory.mktemp("lmu")
+    own = {**os.environ, "LMUData": str(folder), "CUDA_VISIBLE_DEVICES": ""}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
 
     def started(*arguments, **environment):
-        named = {
-            **os.environ,
-            "LMUData": str(folder),
-            "CUDA_VISIBLE_DEVICES": "",
-            **environment,
-        }
-        return subprocess.Popen(
-            [sys.executable, *map(str, arguments)],
-            env=named,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        command = [sys.executable, *map(str, arguments)]
+        return subprocess.Popen(command, env={**own, **environment}, **pipes)
 
     return started
