@@ -146,18 +146,11 @@ def test_a_text_may_hold_any_words(scored, filtered, tmp_path):
     assert "2 of 2" in filtered(out, where)
 
 
-def test_a_condition_loads_no_extension_and_a_file_is_no_folder(
-    scored, filtered, tmp_path
-):
+def test_a_condition_loads_no_extension(scored, filtered, tmp_path):
     out = scored(write_parquet(tmp_path / "data", 1))
     for name in ("autoinstall_known_extensions", "autoload_known_extensions"):
         where = f"cast(current_setting('{name}') as varchar) = 'false'"
         filtered(out, where, name=name)
-    file = tmp_path / "data" / "part-0.parquet"
-    assert filtered(file, "PQ > 0", code=1) == (
-        f"vieval: {file}: expected a folder of shards, got a file; judge the data set "
-        "with --out FOLDER\n"
-    )
 
 
 def test_an_input_that_is_another_now_leaves_nothing(scored, filtered, data, tmp_path):

@@ -11,9 +11,8 @@ import subprocess
 
 import pytest
 
-from tests.fake_server import FakeServer, Fault, named
+from tests.fake_server import FakeServer, named
 from tests.stored_results import read_lines
-from vieval_plugin.text.errors import docs_url
 
 
 def test_score_writes_verdicts_in_order_and_a_summary(score, server, samples_file):
@@ -33,24 +32,6 @@ def test_score_writes_verdicts_in_order_and_a_summary(score, server, samples_fil
     code, again, _, said = score(samples_file, *named(server))
     assert (code, again) == (0, written)
     assert "calls: 0, from the cache: 12" in said
-
-
-def test_failed_calls_show_in_the_last_lines_and_the_exit_code(score, samples_file):
-    fails = lambda number, body: Fault("overlong") if number % 5 == 0 else None
-    with FakeServer(faults=fails) as server:
-        code, _, printed, said = score(samples_file, *named(server))
-    assert code == 1
-    assert "FAILED CALLS: too long" in said
-    assert "api_error" in printed
-
-
-def test_an_unreadable_image_is_no_image(score, server, samples_file, tmp_path):
-    first = json.loads(samples_file.read_text().splitlines()[0])
-    (tmp_path / first["images"]["output"]).write_text("not an image")
-    code, written, _, said = score(samples_file, *named(server))
-    assert (code, [row["status"] for row in written]) == (1, ["no_image"] + ["ok"] * 5)
-    assert "unreadable image" in said
-    assert f"about no_image: {docs_url('reference/results.md#no_image')}\n" in said
 
 
 @pytest.mark.parametrize("command", [["score", "--judge", "ssim"], ["label"]])

@@ -127,7 +127,7 @@ def test_a_body_that_is_packed_is_not_unpacked(strict):
 
 @pytest.mark.parametrize(("path", "refused"), [("/v1/judge", 417), ("/compute", 200)])
 def test_an_expectation_is_met_or_refused_in_the_form_of_the_protocol(path, refused):
-    with serving("--reward", "r=sharpness") as running:
+    with serving(*SHARP) as running:
         status, content, _ = running.exchange(path, b"{}", {"Expect": "a miracle"})
         assert status == refused
         assert "Expect: a miracle is not supported" in json.loads(content)["error"]
@@ -150,7 +150,7 @@ TOO_MANY = "a request may contain at most 1024 samples, got 5000; send several r
     ids=["candidates", "prompts", "rows"],
 )
 def test_all_that_is_judged_counts_as_a_sample(rows):
-    with serving("--reward", "r=sharpness") as running:
+    with serving(*SHARP) as running:
         status, answer = running.post("/v1/judge", {"samples": rows})
         assert running.metrics()["vieval_jobs_waiting"] == 0
     assert (status, answer["error"]) == (400, TOO_MANY)
@@ -192,7 +192,7 @@ def test_an_image_that_is_none_or_too_large_fails_alone(strict, image):
 @pytest.mark.parametrize("size", [(1, 30_000_000), (65_536, 1)])
 def test_an_image_of_one_endless_row_is_not_decoded(size):
     asked = {"samples": [row(png_of(*size), kind="tig")]}
-    with serving("--reward", "r=sharpness") as running:
+    with serving(*SHARP) as running:
         _, answer = running.post("/v1/judge", asked)
     assert "more than 65535 per side" in answer["verdicts"][0]["reason"]
 
