@@ -64,7 +64,8 @@ FOLDERS = "--prompts prompts.csv --judge sharpness"
 NEAR = {"margin": 0.02}
 SOFT = f"rank soft fine {FOLDERS} --margin 0.02"
 FEW = "rank few.jsonl --margin 0.02"
-FINE, RANKED = ExitCode.FINE, "rank v.jsonl"
+FINE = ExitCode.FINE
+RANKED = "rank v.jsonl"
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,8 @@ def test_a_judge_of_contests_has_an_anchor(tmp_path, vieval):
         images(tmp_path, name, lambda prompt, draw, of=of: of + prompt / 100, 24)
         for name, of in (("a", 0.2), ("b", 0.5))
     ]
-    out, anchor = tmp_path / "v.jsonl", tmp_path / "a.jsonl"
+    out = tmp_path / "v.jsonl"
+    anchor = tmp_path / "a.jsonl"
     with FakeServer(reply=by_brightness()) as server:
         given = split(f"--prompts {prompts(tmp_path, 24)} --judge pairwise --out {out}")
         vieval("rank", *folders, *given, *named(server))

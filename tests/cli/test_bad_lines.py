@@ -111,7 +111,8 @@ def test_damaged_images_fail_their_samples(score, folder, name, kept):
 
 def test_a_line_without_a_uid_is_called_by_its_output_or_number(score):
     unnamed = {name: value for name, value in line("").items() if name != "uid"}
-    of_model, empty = {**unnamed, "image_model": "m"}, {**unnamed, "images": {}}
+    of_model = {**unnamed, "image_model": "m"}
+    empty = {**unnamed, "images": {}}
     _, rows, _, _ = score(unnamed, unnamed, of_model, empty)
     found = [(row["image_model"], row["uid"]) for row in rows]
     assert found == [("", "a"), ("", "a_2"), ("m", "a"), ("", "4")]
@@ -157,7 +158,8 @@ def test_a_run_of_bad_lines_alone_says_that_nothing_could_be_judged(score, serve
 
 def test_a_verdict_on_a_bad_line_can_be_shown(score, folder, vieval):
     score(line("first"), b"{", line("u", "nowhere.png"))
-    verdicts, page = folder / "verdicts.jsonl", folder / "p.html"
+    verdicts = folder / "verdicts.jsonl"
+    page = folder / "p.html"
     for uid in ("line 2", "u"):
         vieval("show", verdicts, uid)
     vieval("show", verdicts, "u", "--html", page)

@@ -115,7 +115,8 @@ NOTE = "PQ_calibrated estimates people's ratings: calibrated with {} ratings: ty
 def test_each_command_adds_the_calibrated_score(vieval, judged, tmp_path):
     shards, report, data = (tmp_path / name for name in ("shards", "report", "data"))
     vieval(*judged(100))
-    cal, note = tmp_path / "cal.json", NOTE.format(100)
+    cal = tmp_path / "cal.json"
+    note = NOTE.format(100)
     calibration = ("--calibration", cal)
     scored = ("score", data / "part-0.parquet", *SHARPNESS, *calibration, "--out")
     place = tmp_path / "v.jsonl"
@@ -205,7 +206,8 @@ def test_a_calibration_of_something_else_is_refused(vieval, judged, tmp_path):
     vieval(*judged(60))
     path = tmp_path / "cal.json"
     accepted = json.loads(path.read_text())
-    judge, parquet_file = "--judge sharpness", tmp_path / "data" / "part-0.parquet"
+    judge = "--judge sharpness"
+    parquet_file = tmp_path / "data" / "part-0.parquet"
     commands = (
         f"filter {tmp_path}/out --where 'PQ > 0' --out {tmp_path}/kept",
         f"report {tmp_path}/out --out {tmp_path}/report",
@@ -255,7 +257,8 @@ def test_a_calibration_has_knots_and_labels_that_are_numbers(tmp_path):
 
 def test_a_verdict_without_a_score_is_not_calibrated(vieval, judged, tmp_path):
     vieval(*judged(60))
-    data, broken = tmp_path / "data" / "part-0.parquet", tmp_path / "broken"
+    data = tmp_path / "data" / "part-0.parquet"
+    broken = tmp_path / "broken"
     rows = parquet.read_table(data).to_pylist()
     rows[0]["image"] = {"bytes": b"no image", "path": "0.jpg"}
     parquet.write_table(pyarrow.Table.from_pylist(rows), data)
@@ -276,7 +279,8 @@ def rated(vieval, tmp_path):
 
     def calibrate(generators, draw=cubed):
         rng = np.random.default_rng(0)
-        scores, labels = {}, []
+        scores = {}
+        labels = []
         for generator in generators:
             drawn = [draw(rng) for _ in range(40)]
             scores[generator] = [score for score, _ in drawn]

@@ -185,10 +185,8 @@ def test_unranked_judges_are_a_family_of_their_own(shared_data, tmp_path, compar
     assert f"; {family}\n" in shown
     rows = csv_rows(tmp_path / "out" / "pairs.csv")
     pairs = {frozenset((row["better"], row["worse"])): row for row in rows}
-    ranked, same = (
-        pairs[frozenset(("first", "second"))],
-        pairs[frozenset(("first", "one type"))],
-    )
+    ranked = pairs[frozenset(("first", "second"))]
+    same = pairs[frozenset(("first", "one type"))]
     other = pairs[frozenset(("second", "one type"))]
     assert float(ranked["p_adjusted"]) == float(ranked["p"])
     assert (same["difference"], same["p_adjusted"]) == ("0", "1")

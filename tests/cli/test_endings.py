@@ -131,7 +131,8 @@ def test_half_a_character_does_not_end_a_run_when_it_is_written(tmp_path):
 def started(tmp_path):
     """`vieval` in a process of its own, with a store and a cache of its own."""
     running = []
-    options, cache = tmp_path / "vieval.yaml", tmp_path / "cache"
+    options = tmp_path / "vieval.yaml"
+    cache = tmp_path / "cache"
     options.write_text("store: {path: replies.sqlite}\n")
     own = {"VIEVAL_CONFIG": str(options), "XDG_CACHE_HOME": str(cache)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

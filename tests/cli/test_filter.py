@@ -80,7 +80,8 @@ def test_a_folder_of_parquet_files_becomes_a_filtered_data_set(
     ]
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
     # what was filtered is judged again as any data set is, and filtered again
-    again, twice = tmp_path / "again", tmp_path / "twice"
+    again = tmp_path / "again"
+    twice = tmp_path / "twice"
     vieval("score", tmp_path / "kept", *SHARPNESS, "--out", again)
     assert "--prefix" in filtered(again, "PQ > 0", name="twice", code=1)
     assert not twice.exists()
@@ -154,7 +155,8 @@ def test_a_condition_loads_no_extension(scored, filtered, tmp_path):
 
 
 def test_an_input_that_is_another_now_leaves_nothing(scored, filtered, data, tmp_path):
-    out, changed = scored(data), data / "other" / "part-2.parquet"
+    out = scored(data)
+    changed = data / "other" / "part-2.parquet"
     parquet.write_table(parquet.read_table(changed).slice(1), changed)
     err = filtered(out, "PQ > 0", code=1)
     assert "part-2.parquet: changed since the plan was made" in err
@@ -231,7 +233,8 @@ def test_what_the_library_datasets_wrote_keeps_its_features(scored, filtered, tm
     made = datasets.Dataset.from_dict(columns, **typed)
     made.to_parquet(tmp_path / "data" / "train.parquet")
     filtered(scored(tmp_path / "data"), '"row" > 2')
-    file, cache = tmp_path / "kept" / "train.parquet", tmp_path / "cache"
+    file = tmp_path / "kept" / "train.parquet"
+    cache = tmp_path / "cache"
     kept = datasets.Dataset.from_parquet(str(file), cache_dir=str(cache))
     assert kept.features["image"] == datasets.Image()
     assert kept["kind_of"] == [1, 0, 1]

@@ -138,7 +138,9 @@ OTHERS = (
 def test_others_are_refused(folder, server, asked, vieval):
     path = samples(folder, 40)
     partial = killed(folder, server, 10)
-    content, before, text = partial.read_bytes(), asked.total(), path.read_text()
+    content = partial.read_bytes()
+    before = asked.total()
+    text = path.read_text()
     for flags, difference in OTHERS:
         path.write_text(text if flags else text.replace("noise 39", "noise 93"))
         said = vieval(*scoring(folder, server, *flags.split()), code=1).err

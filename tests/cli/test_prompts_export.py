@@ -21,7 +21,8 @@ pytest.importorskip("skimage", reason="the drawn benchmark needs scikit-image")
 
 
 def test_prompts_go_out_and_images_come_back(tmp_path, vieval):
-    mine, folder = tmp_path / "mine", tmp_path / "out" / "tie"
+    mine = tmp_path / "mine"
+    folder = tmp_path / "out" / "tie"
     said = vieval(f"prompts export vieval_demo/tie --out {tmp_path}/out").out
     assert f"{folder / 'prompts.jsonl'}: 16 prompts" in said
     assert said.rstrip().endswith(f"run `vieval score {folder}`")
@@ -63,7 +64,8 @@ def test_images_beside_the_prompts_need_no_other_flag(
     tmp_path, place, exported, vieval
 ):
     """The images of conditions, which lie there as well, are nobody's output."""
-    tie, out = tmp_path / "out" / "tie", tmp_path / "verdicts.jsonl"
+    tie = tmp_path / "out" / "tie"
+    out = tmp_path / "verdicts.jsonl"
     expected = exported("vieval_demo/tie")
     draw(tie / "mine", [row["file"] for row in expected])
     named = ["--prompts", tie / "prompts.jsonl"] if place == "out/tie/mine" else []
@@ -88,7 +90,8 @@ def test_a_benchmark_of_contests_exports_the_conditions_of_each_once(
     tmp_path, exported
 ):
     prompts = tmp_path / "out" / "tie" / "prompts.jsonl"
-    contests, rows = exported("vieval_demo_contests/tie"), prompts.read_text()
+    contests = exported("vieval_demo_contests/tie")
+    rows = prompts.read_text()
     shutil.rmtree(tmp_path / "out")
     assert contests == exported("vieval_demo/tie")
     assert rows == prompts.read_text()

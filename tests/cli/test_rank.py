@@ -188,7 +188,8 @@ def test_some_ratings_correct_a_judge_that_likes_a_generator_too_much(tmp_path, 
     assert "by prediction-powered inference" in rank(
         *given, "--tables", tmp_path / "out"
     )
-    about, numbers = {"aspect": "SC", "breakdown": ""}, tmp_path / "out" / "numbers.csv"
+    about = {"aspect": "SC", "breakdown": ""}
+    numbers = tmp_path / "out" / "numbers.csv"
     alone, corrected, labelled = (
         numbers_by_system(numbers, statistic=name, **about)
         for name in (MEAN, CORRECTED.name, LABELS)

@@ -179,10 +179,8 @@ def contests(tmp_path, votes, lost=()):
         missing_first() if number in lost else a_vote(vote)
         for number, vote in enumerate(votes)
     ]
-    images, source = (
-        {"output": Image(picture)},
-        a_provenance("pairwise", aspects=("O",)),
-    )
+    images = {"output": Image(picture)}
+    source = a_provenance("pairwise", aspects=("O",))
     judged = [
         a_contest(f"p{number:03}", "new", "old", images=images, prompt="x")
         for number in range(len(votes))
@@ -349,7 +347,8 @@ def test_contradictory_verdicts_are_no_gate(judged, tmp_path, vieval, change, me
     ],
 )
 def test_the_first_exit_code_is_that_of_the_page(decision, unreadable, alarm, code):
-    answer, told = Answer("Decided.", ""), {"unreadable": unreadable, "alarm": alarm}
+    answer = Answer("Decided.", "")
+    told = {"unreadable": unreadable, "alarm": alarm}
     assert Gate("new", decision, answer, **told).exit_code == code
 
 

@@ -98,7 +98,8 @@ def test_a_reference_must_be_one_folder_and_needs_prompts(builds, tmp_path, viev
 
 
 def test_a_samples_file_may_have_references_of_any_kind(builds, tmp_path, vieval):
-    roles, rows = {"output": "rerun", "reference": "old"}, []
+    roles = {"output": "rerun", "reference": "old"}
+    rows = []
     for n, kind in enumerate(("tig", "cig", "own")):
         files = {role: str(builds / name / f"p{n}.png") for role, name in roles.items()}
         row = {"uid": f"p{n}", "kind": kind, "images": files}

@@ -150,9 +150,10 @@ def test_batches_give_the_verdicts_of_calls(same, tmp_path):
 
 
 @pytest.mark.parametrize("lists", [True, False])
-def test_faults_change_no_verdict(live, batched, tmp_path, monkeypatch, lists):
+def test_faults_change_no_verdict(
+    live, batched, tmp_path, monkeypatch, no_backoff, lists
+):
     monkeypatch.setattr(batches, "MOST_REQUESTS", 40)
-    monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
     samples(tmp_path, 60)
     expected = live()
     chance = random.Random(0)
@@ -165,14 +166,11 @@ def test_faults_change_no_verdict(live, batched, tmp_path, monkeypatch, lists):
     def nth(number):
         return begun.setdefault(number, len(begun) + 1)
 
-    def error(request, times):
-        return 500 if times == 1 and "thing 000" in json.dumps(request) else None
-
     faults = {
         "expires": lambda number: nth(number) == 1,
         "cancels": lambda number: nth(number) == 2,
         "room": 60,  # of 120
-        "error": error,
+        "error": failing(500, "thing 000", 1),
         "on_call": fails,
     }
     with BatchServer(most_requests=40, lists=lists, **faults) as service:
@@ -246,14 +244,17 @@ def test_a_failing_service_is_named_in_waiting(tmp_path, no_backoff, store, batc
     assert said.count("HTTP 500: a fault before; still trying") == 1
 
 
+def failing(code, prompt, times=9):
+    """An error for the first so many times at a prompt."""
+    fails = lambda request, count: count <= times and prompt in json.dumps(request)
+    return lambda request, count: code if fails(request, count) else None
+
+
 def test_a_failing_request_is_sent_three_times(tmp_path, store, batched):
     samples(tmp_path, 3)
-    codes = {"thing 0000": 500, "thing 0001": 413}
-
-    def error(request, times):
-        text = json.dumps(request)
-        return next((code for name, code in codes.items() if name in text), None)
-
+    for_good = failing(500, "thing 0000")
+    too_large = failing(413, "thing 0001")
+    error = lambda *asked: for_good(*asked) or too_large(*asked)
     with BatchServer(error=error) as service:
         batched(service, code=1)
         assert sorted(service.sent.values()) == [1] * 5 + [3]
@@ -328,11 +329,7 @@ def test_what_a_service_refuses_of_a_form_is_found_out_first(live, tmp_path, bat
 
 def test_only_failed_requests_are_sent_again(tmp_path, store, batched):
     samples(tmp_path, 3)
-
-    def error(request, times):
-        return 500 if times <= 3 and "thing 0000" in json.dumps(request) else None
-
-    with BatchServer(error=error) as service:
+    with BatchServer(error=failing(500, "thing 0000", 3)) as service:
         batched(service, code=1)
         store.unlink()
         said = batched(service)
@@ -682,5 +679,6 @@ def of_scene(request):
 
 
 def scene(number):
-    things, picture = (entity("thing", color="red"),), encoded(picture_of(number))
+    things = (entity("thing", color="red"),)
+    picture = encoded(picture_of(number))
     return Scene(prompt_of(number), things, (), float(number % 10), picture)

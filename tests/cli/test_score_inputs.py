@@ -114,7 +114,8 @@ def host_row(number, *images, **more):
 
 
 def test_an_answer_that_lmms_eval_wrote_names_no_file_that_it_likes(score, tmp_path):
-    run, better = tmp_path / "run", tmp_path / "saved" / "better.png"
+    run = tmp_path / "run"
+    better = tmp_path / "saved" / "better.png"
     source = run / "source.png"
     draw(source)
     draw(better, 2)
@@ -136,7 +137,8 @@ def test_an_answer_that_lmms_eval_wrote_names_no_file_that_it_likes(score, tmp_p
 
 
 def test_an_edit_is_shown_with_the_source_that_lmms_eval_kept(score, tmp_path):
-    source, made = tmp_path / "source.png", tmp_path / "made.png"
+    source = tmp_path / "source.png"
+    made = tmp_path / "made.png"
     draw(source)
     draw(made, 2)
     rows = [host_row(0, made, input_media=[str(source)]), host_row(1, made)]

@@ -187,7 +187,8 @@ def test_half_a_character_of_a_reply_is_no_end_of_a_run(folder, vieval):
     """A reply may hold `\\ud800`, which no file of texts can: it is a question mark in the
     verdict.
     """
-    images, texts = {"output": "images/mine/1.png"}, {"prompt": "noise \U0001f600"}
+    images = {"output": "images/mine/1.png"}
+    texts = {"prompt": "noise \U0001f600"}
     row = {"uid": "1", "kind": "tig", "images": images, "texts": texts}
     write_lines(folder / "s.jsonl", [row])
     reply = json.dumps({"score": [7, 7], "reasoning": "half \ud800 of it"})

@@ -48,10 +48,8 @@ def tiny(scorer_weights, tmp_path, monkeypatch):
     (folder / "vocab.txt").write_text("\n".join(words))
     BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder / "words")
     torch.save(image_reward_tensors(len(words)), folder / "reward.pt")
-    vision, text = (
-        {**VISION, "layer_norm_eps": 1e-6},
-        {**READ, "vocab_size": len(words)},
-    )
+    vision = {**VISION, "layer_norm_eps": 1e-6}
+    text = {**READ, "vocab_size": len(words)}
     image_reward = {"weights": "reward.pt", "tokenizer": "words"}
     networks = {
         "pickscore": {"base": clip, "processor": clip},
@@ -76,7 +74,8 @@ def kind_of(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_scores_filters_and_ranks_by_its_name(name, tiny, vieval, tmp_path):
-    samples, out = demo_file(tmp_path, kind_of(name)), tmp_path / "out.jsonl"
+    samples = demo_file(tmp_path, kind_of(name))
+    out = tmp_path / "out.jsonl"
     vieval("score", samples, "--judge", name, "--out", out)
     row = read_lines(out)[0]
     assert row["status"] == "ok"
@@ -151,7 +150,8 @@ def checkout(name, folder):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_judge_without_its_wording_says_how_to_import_it(name, vieval, tmp_path):
-    samples, out = demo_file(tmp_path, kind_of(name)), tmp_path / "out.jsonl"
+    samples = demo_file(tmp_path, kind_of(name))
+    out = tmp_path / "out.jsonl"
     said = vieval("score", samples, "--judge", name, "--out", out, code=1)
     [line] = said.err.strip().splitlines()
     assert f"run `vieval prompts import {name} CHECKOUT --to FOLDER`" in line
@@ -187,7 +187,8 @@ def test_a_network_reads_an_imported_wording(name, vieval, tmp_path, monkeypatch
     assert f"set VIEVAL_JUDGES={to}" in said
     monkeypatch.setenv("VIEVAL_JUDGES", str(to))
     registry.judges.cache_clear()
-    samples, out = demo_file(tmp_path, kind_of(name)), tmp_path / "out.jsonl"
+    samples = demo_file(tmp_path, kind_of(name))
+    out = tmp_path / "out.jsonl"
     vieval("score", samples, "--judge", name, "--out", out)
     assert read_lines(out)[0]["status"] == "ok"
     template = to / name / "O.jinja"
@@ -210,7 +211,8 @@ def test_the_list_knows_named_weights(vieval, scorer_weights, monkeypatch, tmp_p
 
 
 def test_the_list_needs_no_library_of_the_hub(vieval, monkeypatch):
-    find, hub = importlib.util.find_spec, "huggingface_hub"
+    find = importlib.util.find_spec
+    hub = "huggingface_hub"
     hidden = lambda name, *rest: None if name == hub else find(name, *rest)
     monkeypatch.setattr(importlib.util, "find_spec", hidden)
     assert "weights = missing" in vieval("tasks", "--judges").out

@@ -73,7 +73,8 @@ def test_a_page_of_vqascore_shows_its_question(run, tmp_path, vieval):
     with FakeServer() as server:
         backbone = Backbone(model="m", base_url=server.base_url)
         verdicts = evaluate(samples, backbone=backbone, **judged)
-    path, page = tmp_path / "v.jsonl", tmp_path / "v.html"
+    path = tmp_path / "v.jsonl"
+    page = tmp_path / "v.html"
     write_verdicts(path, samples, verdicts, provenance("vqascore", backbone))
     vieval("show", path, "s1", "--html", page)
     assert "a lonely tree" in page.read_text()

@@ -42,7 +42,8 @@ def test_each_benchmark_has_a_line(ratings_folder, monkeypatch, listed):
 def test_a_benchmark_lists_tasks_and_lacks(ratings_folder, monkeypatch, listed):
     monkeypatch.setenv("VIEVAL_DATA", str(ratings_folder))
     rows = listed("imagenhub")
-    model, ready = "a model that judges", "1 of 4 ratings only"
+    model = "a model that judges"
+    ready = "1 of 4 ratings only"
     vqascore = ["_tig _cig _sdig _mcic", model, "1", ready]
     assert rows["imagenhub_vqascore"][1:] == vqascore
     assert rows["imagenhub_t2i_eval_tig"][1:] == [model, "about 33", "missing"]

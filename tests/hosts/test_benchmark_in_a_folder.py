@@ -60,7 +60,8 @@ def test_its_tasks_run_and_replay(folders, tmp_path, results_of, vieval):
     own = {"options": in_process.options_file(tmp_path / "v.yaml")}
     own["data"] = tmp_path / "none"
     judged = {"signs_viescore": 50, "signs_legibility": 50, "sign_pairs_pairwise": 20}
-    out, again = tmp_path / "out", tmp_path / "again"
+    out = tmp_path / "out"
+    again = tmp_path / "again"
     with FakeServer() as server:
         model = in_process.served("vieval_openai", server)
         given = ("--tasks", ",".join(judged), "--output_path", out, "--log_samples")

@@ -31,7 +31,8 @@ GOOD = '{"score": [3, 4], "reasoning": "fine"}'
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("model", ["vieval_openai", "openai"])
 def test_a_signal_keeps_the_answers(evaluate, tmp_path, capsys, model, name):
-    number, judged = getattr(signal, name), {"limit": 12}
+    number = getattr(signal, name)
+    judged = {"limit": 12}
     judged["store"] = tmp_path / "replies.sqlite"
     # a library that another test imported may have left a handler of its own, which VIEval leaves
     # in place

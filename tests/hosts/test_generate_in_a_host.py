@@ -95,7 +95,8 @@ def by_vieval_score(tmp_path, vieval):
             row = {"uid": one.id.uid, "kind": one.sample.kind}
             row["images"] = {**sources, "output": one.generation.image}
             rows.append({**row, "texts": dict(one.sample.texts)})
-        samples, out = write_lines(tmp_path / "s.jsonl", rows), tmp_path / "v.jsonl"
+        samples = write_lines(tmp_path / "s.jsonl", rows)
+        out = tmp_path / "v.jsonl"
         vieval("score", samples, "--judge", judge, "--out", out)
         return scores_of(own.records_of(out))
 
@@ -173,7 +174,8 @@ def test_several_images_of_a_prompt_have_a_mean_and_a_best(folder, tmp_path):
         noise = np.random.default_rng(7).integers(0, 256, (256, 256, 3), dtype=np.uint8)
         PIL.Image.fromarray(noise).save(path.with_name(f"{path.stem}_1.png"))
     out = run(tmp_path, images(folder), more=("--repeats", 2))
-    numbers, found = metrics(out), records(out)
+    numbers = metrics(out)
+    found = records(out)
     assert Counter(record.id.draw for record in found) == {0: 6, 1: 6}
     assert len({record.id for record in found}) == 12
     by_uid = {}

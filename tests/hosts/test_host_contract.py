@@ -58,7 +58,8 @@ class LmmsEval:
 
     def __init__(self, folder, capsys):
         pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-        self.folder, self.capsys = folder, capsys
+        self.folder = folder
+        self.capsys = capsys
 
     def names(self):
         return set(in_process.tasks().all_tasks)

@@ -372,7 +372,8 @@ def test_what_a_host_writes_in_place_of_an_answer_is_an_api_error(few, text):
 
 
 def test_failures_with_a_number_in_each_are_counted_in_a_few_lines(few, capsys):
-    numbers, failed = itertools.count(), "[LMMS_EVAL_REQUEST_FAILED after 1 retries]"
+    numbers = itertools.count()
+    failed = "[LMMS_EVAL_REQUEST_FAILED after 1 retries]"
     answer = lambda *_: f"{failed} request {next(numbers)}"
     judged(Recording(True, answer), instances(few))
     said = capsys.readouterr().err.splitlines()

@@ -75,9 +75,12 @@ def rows(tmp_path_factory):
     the task.
     """
     folder = tmp_path_factory.mktemp("task")
-    source, rows, samples = str(folder / "0.png"), [], []
+    source = str(folder / "0.png")
+    rows = []
+    samples = []
     for number in range(40):
-        uid, prompt = f"u{number}", f"a thing {number}"
+        uid = f"u{number}"
+        prompt = f"a thing {number}"
         image = folder / f"{number}.png"
         image.write_bytes(b"no image" if number == 7 else colour(number))
         roles = {"source": source} if number in (13, 15) else {}

@@ -28,7 +28,8 @@ def test_a_logged_sample_shows_its_prompt_and_its_images(evaluate):
     assert len(run.rows) == 3
     for row in run.rows:
         identity = json.loads(row["target"])["id"]
-        model, uid = identity["image_model"], identity["uid"]
+        model = identity["image_model"]
+        uid = identity["uid"]
         instruction = demo()[model + uid].texts["instruction"]
         shown = [f"instruction: {instruction}", f"generator: {model}", f"uid: {uid}"]
         assert row["input"].splitlines() == [*shown, "task type: tie"]
@@ -66,7 +67,8 @@ def test_a_run_from_python_has_the_same_in_its_documents(monkeypatch, tmp_path):
 
 
 def test_generated_images_keep_their_prompt_as_input(evaluate, tmp_path):
-    folder, sample = tmp_path / "mine", next(iter(demo().values()))
+    folder = tmp_path / "mine"
+    sample = next(iter(demo().values()))
     folder.mkdir()
     (folder / "demo_00.png").write_bytes(sample.images["output"].source)
     model = f"--model vieval_images --model_args folder={folder},name=mine"

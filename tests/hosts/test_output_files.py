@@ -157,7 +157,8 @@ def answer(path):
 def test_an_answer_names_no_other_file(run, tmp_path, elsewhere):
     (tmp_path / "work" / "logs").mkdir()
     tried = attacks(tmp_path)
-    texts, task = tmp_path / "texts.json", "generate_prompts_viescore"
+    texts = tmp_path / "texts.json"
+    task = "generate_prompts_viescore"
     texts.write_text(json.dumps([text for text, _ in tried.values()]))
     with FakeServer() as server:
         judge = {"judge": {"model": "fake", "base_url": server.base_url}}

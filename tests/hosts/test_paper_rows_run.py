@@ -80,7 +80,8 @@ def write_imagenhub(root, part):
 def t2i_eval_reply(data):
     """What a model says that knows the three drawn pairs of T2I-Eval-Bench."""
     cup = (entity("cup", color="red"), entity("table"))
-    relations, scenes = (Relation(("cup", "table"), "on"),), []
+    relations = (Relation(("cup", "table"), "on"),)
+    scenes = []
     for sample in registry.benchmark("t2i_eval_bench").load(data, "tig"):
         drawn = sample.images["output"].source.read_bytes()
         scenes.append(Scene(sample.texts["prompt"], cup, relations, drawn=drawn))

@@ -36,7 +36,8 @@ pytestmark = pytest.mark.slow
 def test_a_process_as_users(results_of, lmms_eval, ratings_folder, cig_logs, tmp_path):
     """A replay, and then judging by a server that fails, in one process."""
     options = options_file(tmp_path / "options.yaml")
-    task, replayed = "imagenhub_viescore_cig", f"name=test,logs={cig_logs}"
+    task = "imagenhub_viescore_cig"
+    replayed = f"name=test,logs={cig_logs}"
     with FakeServer(faults=lambda *_: Fault("500")) as server:
         well = {"tasks": task, "model": "vieval_replay", "model_args": replayed}
         failing = {"tasks": TIE, "limit": 2, "model": "openai"}

@@ -41,7 +41,7 @@ def prompt_writer(judge, batch, prompts, **fields):
         )
 
 
-def of_flow_factory(name):
+def flow_factory_adapter(name):
     def rewards(judge, batch, prompts, **fields):
         with pytest.MonkeyPatch.context() as patch:
             bases = trainers.install_flow_factory(patch)
@@ -54,7 +54,7 @@ def of_flow_factory(name):
     return rewards
 
 
-def of_verl_omni(shape):
+def verl_omni_adapter(shape):
     def rewards(judge, batch, prompts, **fields):
         entry = {"required": True, "reward": judge, **fields}
         values = []
@@ -71,10 +71,10 @@ ADAPTERS = {
     "flow_grpo": flow_grpo,
     "flow_grpo_list": flow_grpo_list,
     "prompt_writer": prompt_writer,
-    "flow_factory": of_flow_factory("JudgeRewardModel"),
-    "flow_factory_group": of_flow_factory("JudgeGroupRewardModel"),
-    "verl_omni": of_verl_omni("CHW"),
-    "verl_omni_batch": of_verl_omni("NCHW"),
+    "flow_factory": flow_factory_adapter("JudgeRewardModel"),
+    "flow_factory_group": flow_factory_adapter("JudgeGroupRewardModel"),
+    "verl_omni": verl_omni_adapter("CHW"),
+    "verl_omni_batch": verl_omni_adapter("NCHW"),
 }
 
 

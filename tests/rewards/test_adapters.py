@@ -87,7 +87,8 @@ async def test_a_failure_is_0_for_verl_omni_unless_the_reward_is_required(store)
 
 
 async def test_verl_omni_edits(server, store):
-    file, picture = io.BytesIO(), PIL.Image.fromarray(PIXELS[1])
+    file = io.BytesIO()
+    picture = PIL.Image.fromarray(PIXELS[1])
     picture.save(file, "PNG")
     entry = {"required": True, "reward": "viescore", **at(server)}
     judged = (verl_omni.compute_score, TENSOR[0], PROMPTS[0], entry)

@@ -72,7 +72,8 @@ def vote(forward, reverse):
 
 def test_shares_of_wins_count_both_orders_and_no_member_whose_contest_failed():
     # 0 beats 1 in both orders, 0 and 2 are even, 1 and 2 contradict themselves
-    first, last = vote("first", "first"), vote("first", "second")
+    first = vote("first", "first")
+    last = vote("first", "second")
     for middle, shares in (
         (vote("tie", "tie"), [0.75, 0.25, 0.5]),
         (failed(), [None, 0.25, None]),

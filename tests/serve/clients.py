@@ -56,7 +56,10 @@ class UniRL:
     """Raises a 4xx but 429 at once, tries others three times, fails at any failed sample."""
 
     def __init__(self, url, timeout=300.0, names=("r",)):
-        self.url, self.timeout, self.names, self.tries = url, timeout, list(names), 0
+        self.url = url
+        self.timeout = timeout
+        self.names = list(names)
+        self.tries = 0
         self.session = requests.Session()
 
     def is_healthy(self):

@@ -73,7 +73,8 @@ def test_tied_groups_are_counted(server):
 
 
 def test_a_reward_of_repeats_is_the_mean_of_answers_of_their_own(store):
-    found, costs = [], []
+    found = []
+    costs = []
     with FakeServer() as server:
         for repeats in (1, 3):
             flags = ("--temperature", "0.7", "--attempts", "1", "--repeats", repeats)

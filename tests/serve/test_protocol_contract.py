@@ -52,7 +52,8 @@ def trainer(protocol):
 def test_rewards_are_those_of_score(trainer, sources, server, score, tmp_path):
     """On the bytes that are sent, of images from a prompt and of edits."""
     sent = [jpeg(image) for image in IMAGES]
-    text, lines = "instruction" if sources else "prompt", []
+    text = "instruction" if sources else "prompt"
+    lines = []
     for number, prompt in enumerate(PROMPTS):
         images = {"output": sent[number]}
         images |= {"source": sources[number][0]} if sources else {}

@@ -38,7 +38,8 @@ def test_a_model_of_the_host(run, configured, tiny, monkeypatch, tmp_path):
     from transformers import Qwen2_5_VLForConditionalGeneration as Qwen
     from transformers.feature_extraction_utils import BatchFeature
 
-    load, move = Qwen.from_pretrained, BatchFeature.to
+    load = Qwen.from_pretrained
+    move = BatchFeature.to
     monkeypatch.setattr(module, "get_gpu_memory", lambda: [1])
     monkeypatch.setattr(Qwen, "from_pretrained", lambda folder, **_: load(folder))
     monkeypatch.setattr(BatchFeature, "to", lambda batch, *_, **__: move(batch, "cpu"))

@@ -146,7 +146,8 @@ def test_a_users_mistake_is_one_line(run, arguments, message):
 
 def test_a_killed_run_goes_on_where_it_was(process, gpt, tmp_path):
     (tmp_path / "cache").mkdir()
-    out, environment = tmp_path / "out", {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    out = tmp_path / "out"
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     with FakeServer(latency=0.4) as server:
         command = ["-m", "vieval_plugin", "vlmevalkit", *gpt(server), "--work-dir", out]
         command += ["--api-nproc", 2, "--limit", 12]
@@ -169,7 +170,8 @@ def _lines(out):
 
 
 def test_plain_vlmevalkit_works(process, ours, server, host, tmp_path, monkeypatch):
-    site, out = tmp_path / "site", tmp_path / "out"
+    site = tmp_path / "site"
+    out = tmp_path / "out"
     monkeypatch.setattr(hook_files.sysconfig, "get_path", lambda _: str(site))
     hook_files.install()
     few = "--first-n" if host == "nvidia" else "--limit"

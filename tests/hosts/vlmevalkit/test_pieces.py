@@ -127,7 +127,8 @@ def asked(*messages):
 def test_a_question_becomes_parts_in_order_with_stripped_images(tmp_path):
     image = vieval_demo.load(Path(), "tie")[0].images["output"]
     chat = asked(Message("user", ("look at", image, "well")))
-    first, again = interleaved(chat, tmp_path), interleaved(chat, tmp_path)
+    first = interleaved(chat, tmp_path)
+    again = interleaved(chat, tmp_path)
     assert [part["type"] for part in first] == ["text", "image", "text"]
     assert again == first
     assert again[0] is not first[0]  # the host changes what it is given
