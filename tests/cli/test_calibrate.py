@@ -23,12 +23,10 @@ SHARPNESS = ("--judge", "sharpness")
 
 
 @pytest.fixture
-def judged(vieval, tmp_path, monkeypatch):
+def judged(few_draws, vieval, tmp_path):
     """A folder of shards with verdicts on 240 images, and a function that writes people's
     ratings of so many of them.
     """
-    (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}")
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
     data = write_parquet(tmp_path / "data", files=2, rows_each=120)
     vieval("score", data, *SHARPNESS, "--out", tmp_path / "out")
     rows = verdicts(tmp_path / "out")

@@ -17,33 +17,15 @@ import threading
 from pathlib import Path
 from shlex import split
 
-import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, Fault
 from tests.refusals import refusal
-from tests.stored_results import write_lines
 from tests.work import run_process, until
 from vieval_plugin.cli import main
 from vieval_plugin.media.files import require_writable, write_whole
 
 HERE = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def samples(tmp_path):
-    """Samples of one's own, as many as asked, all different."""
-
-    def made(count):
-        PIL.Image.effect_noise((64, 48), 60).save(tmp_path / "a.png")
-        row = {"kind": "tig", "images": {"output": "a.png"}}
-        rows = [
-            {**row, "uid": str(n), "texts": {"prompt": f"noise {n}"}}
-            for n in range(count)
-        ]
-        return write_lines(tmp_path / "s.jsonl", rows)
-
-    return made
 
 
 def scoring(file, out, server):
@@ -69,10 +51,12 @@ PLACES = {
 
 
 @pytest.mark.parametrize(("place", "reason"), PLACES.values(), ids=PLACES)
-def test_unwritable_places(samples, server, store, tmp_path, vieval, place, reason):
+def test_unwritable_places(
+    noise_samples, server, store, tmp_path, vieval, place, reason
+):
     (tmp_path / "file").write_text("x")
     (tmp_path / "there").mkdir()
-    printed = vieval(*scoring(samples(1), tmp_path / place, server), code=1).err
+    printed = vieval(*scoring(noise_samples(1), tmp_path / place, server), code=1).err
     assert f": {reason}{CHOOSE} --out" in printed
     assert server.stats()["requests"] == 0
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
@@ -94,9 +78,9 @@ def test_every_command_tries_its_output_first(command, tmp_path, vieval):
     assert f": Not a directory{CHOOSE} {command.split()[-2]}" in printed
 
 
-def test_a_full_disk_is_found_before_asking(samples, server, tmp_path):
+def test_a_full_disk_is_found_before_asking(noise_samples, server, tmp_path):
     """In a process that may write no more than 4 KB to a file: the closest to a full disk."""
-    scored = scoring(samples(1), tmp_path / "new" / "v.jsonl", server)
+    scored = scoring(noise_samples(1), tmp_path / "new" / "v.jsonl", server)
     limited = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
     done = run_process([*COMMAND, *scored], cwd=HERE, preexec_fn=limited)
     assert done.returncode == 1
@@ -160,7 +144,9 @@ def ignoring(number):
         *(("SIGHUP", False), ("SIGHUP", True)),
     ],
 )
-def test_a_signal_keeps_the_answers(samples, started, tmp_path, name, begun_with_and):
+def test_a_signal_keeps_the_answers(
+    noise_samples, started, tmp_path, name, begun_with_and
+):
     """A shell lets what is begun with & ignore Ctrl-C."""
     number = getattr(signal, name)
     begin = ignoring(signal.SIGINT) if begun_with_and else None
@@ -170,7 +156,7 @@ def test_a_signal_keeps_the_answers(samples, started, tmp_path, name, begun_with
         Fault("hang") if number > 100 and not ended.is_set() else None
     )
     with FakeServer(latency=0.05, capacity=4, faults=faults) as server:
-        command = scoring(samples(100), tmp_path / "v.jsonl", server)
+        command = scoring(noise_samples(100), tmp_path / "v.jsonl", server)
         process = started(command, preexec_fn=begin)
         until(lambda: server.stats()["statuses"].get("200", 0) > 20)
         process.send_signal(number)
@@ -192,9 +178,9 @@ def test_a_signal_keeps_the_answers(samples, started, tmp_path, name, begun_with
         assert asked <= server.stats()["statuses"]["200"] <= 201 + 32
 
 
-def test_a_run_that_nohup_began_outlives_its_terminal(samples, started, tmp_path):
+def test_a_run_that_nohup_began_outlives_its_terminal(noise_samples, started, tmp_path):
     with FakeServer(latency=0.05, capacity=4) as server:
-        command = scoring(samples(40), tmp_path / "v.jsonl", server)
+        command = scoring(noise_samples(40), tmp_path / "v.jsonl", server)
         process = started(command, preexec_fn=ignoring(signal.SIGHUP))
         until(lambda: server.stats()["statuses"].get("200", 0) > 5)
         process.send_signal(signal.SIGHUP)
@@ -337,7 +323,7 @@ def test_ctrl_c_that_is_ignored_stays_ignored_from_the_first_import(tmp_path):
 
 
 @pytest.mark.parametrize("trouble", ["key", "death", "ctrl-c"])
-def test_none_is_lost(samples, server, store, tmp_path, caplog, vieval, trouble):
+def test_none_is_lost(noise_samples, store, tmp_path, caplog, vieval, trouble):
     """asyncio tells of such ones when they are collected."""
 
     def faults(number, body):
@@ -352,7 +338,7 @@ def test_none_is_lost(samples, server, store, tmp_path, caplog, vieval, trouble)
         options = {"backbones": {"judge": judge}, "store": {"path": "r.sqlite"}}
         (tmp_path / "vieval.yaml").write_text(json.dumps(options))
         with caplog.at_level(logging.WARNING, logger="asyncio"):
-            scored = ("score", samples(60), "--out", tmp_path / "v.jsonl")
+            scored = ("score", noise_samples(60), "--out", tmp_path / "v.jsonl")
             said = vieval(*scored, code=130 if trouble == "ctrl-c" else 1).err
             gc.collect()
     assert "never retrieved" not in caplog.text

@@ -13,13 +13,12 @@ import weakref
 from collections import Counter
 from pathlib import Path
 
-import PIL.Image
 import pytest
 
 from tests.builders import a_sample, a_verdict_file, some_scores
 from tests.fake_server import FakeServer, named
 from tests.playing import scripted
-from tests.stored_results import read_lines, write_lines
+from tests.stored_results import read_lines
 from tests.verdict_files import copied, runs_of
 from tests.work import until
 from vieval_plugin.config import Config, StoreOptions
@@ -33,15 +32,6 @@ from vieval_plugin.run.verdict_lines import Inputs, run_file, run_hash
 from vieval_plugin.run.verdict_log import VerdictLog
 
 HERE = Path(__file__).parents[2]
-
-
-def samples(folder, count):
-    PIL.Image.effect_noise((64, 48), 60).save(folder / "a.png")
-    row = {"kind": "tig", "images": {"output": "a.png"}}
-    rows = [
-        {**row, "uid": f"u{n}", "texts": {"prompt": f"noise {n}"}} for n in range(count)
-    ]
-    return write_lines(folder / "s.jsonl", rows)
 
 
 def scoring(folder, server, *more):
@@ -88,8 +78,10 @@ def killed(folder, server, count):
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(20_000, marks=pytest.mark.extras)])
-def test_a_killed_run_asks_nothing_twice(folder, server, asked, vieval, count):
-    samples(folder, count)
+def test_a_killed_run_asks_nothing_twice(
+    noise_samples, folder, server, asked, vieval, count
+):
+    noise_samples(count)
     partial = killed(folder, server, count * 6 // 10)
     assert not (folder / "v.jsonl").exists()
     is_whole = partial.read_bytes().endswith(b"\n")
@@ -111,8 +103,8 @@ def test_a_killed_run_asks_nothing_twice(folder, server, asked, vieval, count):
     assert not partial.exists()
 
 
-def test_a_torn_line_is_judged_again(folder, server, vieval):
-    samples(folder, 40)
+def test_a_torn_line_is_judged_again(noise_samples, folder, server, vieval):
+    noise_samples(40)
     partial = killed(folder, server, 20)
     torn = partial.read_bytes().rstrip(b"\n")[:-7]
     partial.write_bytes(torn)
@@ -135,8 +127,8 @@ OTHERS = (
 )
 
 
-def test_others_are_refused(folder, server, asked, vieval):
-    path = samples(folder, 40)
+def test_others_are_refused(noise_samples, folder, server, asked, vieval):
+    path = noise_samples(40)
     partial = killed(folder, server, 10)
     content = partial.read_bytes()
     before = asked.total()
@@ -151,8 +143,8 @@ def test_others_are_refused(folder, server, asked, vieval):
     vieval(*scoring(folder, server, "--num-concurrent", "2", "--timeout", "99"))
 
 
-def test_an_incomplete_run_is_read_only_if_asked(folder, server, vieval):
-    samples(folder, 40)
+def test_an_incomplete_run_is_read_only_if_asked(noise_samples, folder, server, vieval):
+    noise_samples(40)
     partial = killed(folder, server, 20)
     commands = reading(partial, folder)
     for command in commands:
@@ -196,8 +188,8 @@ def test_a_file_of_verdicts_needs_what_stands_beside_it(folder, vieval):
     assert "other.jsonl.run.json: cannot be read" in vieval("rank", other, code=1).err
 
 
-def test_a_file_that_lost_verdicts_says_how_many(folder, server, vieval):
-    samples(folder, 6)
+def test_a_file_that_lost_verdicts_says_how_many(noise_samples, folder, server, vieval):
+    noise_samples(6)
     vieval(*scoring(folder, server))
     out = folder / "v.jsonl"
     assert "verdicts from its runs" not in "".join(vieval("rank", out))
@@ -218,8 +210,10 @@ def test_a_line_of_another_judge_than_its_runs_is_refused(tmp_path, vieval):
     assert found == {f"{n}.jsonl{end}" for n in "vw" for end in ("", ".run.json")}
 
 
-def test_options_and_costs_stand_beside_the_lines(folder, server, vieval):
-    samples(folder, 20)
+def test_options_and_costs_stand_beside_the_lines(
+    noise_samples, folder, server, vieval
+):
+    noise_samples(20)
     (folder / "o.yaml").write_text(f"store: {{path: {folder / 'replies.sqlite'}}}\n")
     said = vieval(*scoring(folder, server)).err
     [of_run] = runs_of(folder / "v.jsonl").values()

@@ -24,10 +24,7 @@ from vieval_plugin.run.verdict_lines import write_verdicts
 MEAN, LABELS = "mean over prompts", "mean of people's labels"
 
 
-@pytest.fixture(autouse=True)
-def fewer_draws(tmp_path, monkeypatch):
-    (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}")
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 
 def quality(base, seed):

@@ -14,11 +14,7 @@ from tests.brightness import by_brightness, images, prompts, rough
 from tests.fake_server import FakeServer, named
 from tests.stored_results import read_lines
 
-
-@pytest.fixture(autouse=True)
-def fewer_draws(tmp_path, monkeypatch):
-    (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}")
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 
 def rank(vieval, server, *arguments, code=0):

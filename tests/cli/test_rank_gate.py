@@ -33,12 +33,10 @@ N = 200
 
 
 @pytest.fixture
-def gate(tmp_path, monkeypatch, vieval):
+def gate(few_draws, tmp_path, vieval):
     """A function that ranks two generators' scores, with the statuses of those that failed,
     under a margin.
     """
-    (tmp_path / "vieval.yaml").write_text("statistics: {draws: 100}")
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
 
     def ranked(new, old, *flags, new_failed=(), old_failed=(), margin=0.05, code=0):
         scores = {}

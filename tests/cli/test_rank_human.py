@@ -17,12 +17,10 @@ LIKING = {"mine": 0.0, "theirs": 0.0, "third": 0.5}
 
 
 @pytest.fixture
-def given(tmp_path, monkeypatch):
+def given(few_draws, tmp_path):
     """Verdicts of three generators on 120 prompts, and a function that writes people's ratings
     of the first so many.
     """
-    (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}")
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
     rng = np.random.default_rng(4)
     prompts = rng.normal(0, 0.05, 120)
     people = {
