@@ -1,6 +1,4 @@
-"""Addresses as output: a command writes there or refuses it at once, and what it prints of an
-address can be pasted.
-"""
+"""Addresses as output: written to or refused at once, and printed so that they can be pasted."""
 
 import argparse
 import shlex

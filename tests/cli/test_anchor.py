@@ -1,6 +1,4 @@
-"""`vieval anchor`: the same judge passes, another is found, and what changed in between is one
-line.
-"""
+"""`vieval anchor`: the same judge passes, another is found, and a change is one line."""
 
 import json
 from shlex import split

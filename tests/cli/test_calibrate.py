@@ -1,6 +1,4 @@
-"""`vieval calibrate` and what is done with its file: from labels to a filtered data set, and
-each refusal in a line.
-"""
+"""`vieval calibrate`: from labels to a filtered data set, and each refusal in a line."""
 
 import itertools
 import json
@@ -24,9 +22,7 @@ SHARPNESS = ("--judge", "sharpness")
 
 @pytest.fixture
 def judged(few_draws, vieval, tmp_path):
-    """A folder of shards with verdicts on 240 images, and a function that writes people's
-    ratings of so many of them.
-    """
+    """Verdicts on 240 images, and a function that writes ratings of so many of them."""
     data = write_parquet(tmp_path / "data", files=2, rows_each=120)
     vieval("score", data, *SHARPNESS, "--out", tmp_path / "out")
     rows = verdicts(tmp_path / "out")

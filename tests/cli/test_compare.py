@@ -126,9 +126,7 @@ def gpt4v(shared_data, tmp_path_factory):
 
 
 def test_gpt4v_is_worse_with_an_example(gpt4v, tmp_path, compare):
-    """The published finding, on 2,497 samples that both scored; and the values of all 4,490:
-    .416 / .345 / .364.
-    """
+    """The published finding on 2,497 samples, and .416 / .345 / .364 on all 4,490."""
     shown = compare(*gpt4v, "--out", tmp_path)
     title = "gpt4v_0shot agrees best with annotators on imagenhub."
     evidence = "Spearman of gpt4v_0shot: 0.36, 0.07 higher than gpt4v_1shot ("
@@ -162,9 +160,7 @@ def test_gpt4v_is_worse_with_an_example(gpt4v, tmp_path, compare):
 
 
 def test_unranked_judges_are_a_family_of_their_own(shared_data, tmp_path, compare):
-    """GPT-4v without an example, with one, and a judge of one task type that scores as the first
-    does.
-    """
+    """GPT-4v without an example, with one, and the first on one task type alone."""
     folders = []
     for name, log, parts in (
         ("first", "gpt4v_0shot", ("cig", "sdie")),

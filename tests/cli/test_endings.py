@@ -1,6 +1,4 @@
-"""How our commands end: output is tried before anything is paid for, signals end them in order,
-nothing ends in a traceback.
-"""
+"""How commands end: output is tried first, signals end in order, nothing in a traceback."""
 
 import asyncio
 import configparser

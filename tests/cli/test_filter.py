@@ -192,9 +192,7 @@ def test_a_tar_becomes_a_tar(vieval, scored, filtered, tmp_path, name):
 def test_what_is_added_to_a_tar_has_the_names_of_its_samples(
     scored, filtered, tmp_path
 ):
-    """`tar --create --directory FOLDER .` writes ./ before each name, and webdataset groups
-    members by it.
-    """
+    """`tar --directory FOLDER .` writes ./ before each name, by which members are grouped."""
     tar = write_tar(tmp_path / "a.tar", {f"./{n}": {"jpg": picture(n)} for n in (1, 2)})
     filtered(scored(tar, "--kind", "tig"), "PQ > 0")
     with tarfile.open(tmp_path / "kept" / "a.tar") as kept:

@@ -1,6 +1,4 @@
-"""A judge in one file from the command line: scored, reported, shown, and what is said once the
-file is gone.
-"""
+"""A judge in one file: scored, reported, shown, and what is said once the file is gone."""
 
 import pytest
 
@@ -13,9 +11,7 @@ from vieval_plugin.judges import registry
 
 @pytest.fixture
 def judged(tmp_path, samples_file, score):
-    """The judge's file, and verdicts of it and of VIEScore; afterwards the process knows the
-    judge no more.
-    """
+    """The judge's file, and verdicts of it and of VIEScore; the judge is then forgotten."""
     path = tmp_path / "legibility.yaml"
     path.write_text(LEGIBILITY)
     judges = ("--judge", path, "--judge", "viescore")

@@ -1,6 +1,4 @@
-"""Verdicts are written as they come: whatever ends a run, the same command goes on, and asks
-nothing that is answered.
-"""
+"""Interrupted runs resume, and ask nothing that is answered."""
 
 import asyncio
 import gc

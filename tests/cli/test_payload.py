@@ -276,9 +276,7 @@ def test_options_that_are_wrong_are_quoted_harmlessly(folder, vieval, wrong):
 
 @pytest.fixture
 def results(folder):
-    """A samples file of the host's, with judges, image models, findings and reasons of others'
-    making.
-    """
+    """Results of a host with judges, image models, findings and reasons of others' making."""
     rng, rows = np.random.default_rng(3), []
     for number in range(60):
         model = (PAYLOAD, *FORMULAS)[number % 8]

@@ -150,9 +150,7 @@ def test_generators_in_several_files_are_ranked_together(tmp_path, rank):
 
 
 def test_the_best_of_several_images_counts_the_same_number_for_all(tmp_path, rank):
-    """One generator has four images of each prompt and the other two: both count by the best of
-    two.
-    """
+    """Of four images of a prompt and of two, the best of two counts."""
     four = verdicts(tmp_path / "four.jsonl", {"good": GENERATORS["good"]}, draws=4)
     two = verdicts(tmp_path / "two.jsonl", {"poor": GENERATORS["poor"]}, draws=2)
     rank(four, two, "--tables", tmp_path / "out")

@@ -1,6 +1,4 @@
-"""`vieval rank NEW --against FILE --margin M`: good, equal and bad builds, drift, refusals, and
-the files of a build.
-"""
+"""`vieval rank NEW --against FILE --margin M`: builds, drift, refusals, and files of a build."""
 
 import itertools
 import json
@@ -30,18 +28,14 @@ ANCHOR = "anchor make last.jsonl --n 60 --out anchor.jsonl --copy-images"
 
 
 def build(name, shift=0.0, spread=0.0):
-    """A folder of images that differ from the last build's by so much on average, and by so much
-    more or less.
-    """
+    """Images that differ from the last build's by so much on average, and by so much either way."""
     level = lambda n, draw: 0.35 + n % 7 / 20 + shift + spread * (n % 5 - 2)
     return images(Path(), name, level, N)
 
 
 @pytest.fixture
 def judge(tmp_path, monkeypatch, vieval):
-    """The server of a judge, in a repository with prompts and the verdicts of the last good
-    build.
-    """
+    """A judge's server, in a folder with prompts and verdicts of the last good build."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     options = "statistics: {draws: 100}\nstore: {path: replies.sqlite}"
@@ -159,9 +153,7 @@ def test_identical_builds_need_no_judge_and_verdicts_stand_for_images(judge, vie
 
 
 def test_a_baseline_that_does_not_fit_is_refused_first(judge, vieval):
-    """By its judge, wording, sampling and prompts, with images at hand and with images that a
-    server is to make.
-    """
+    """By judge, wording, sampling and prompts, with images at hand and to be made."""
     rows = Path("prompts.csv").read_text()
     Path("reworded.csv").write_text(rows.replace("grey square 7\n", "red square 7\n"))
     Path("longer.csv").write_text(rows + "p80,a grey square 80\n")

@@ -1,6 +1,4 @@
-"""`vieval rank` of folders: which generator is best, by judges that score and that compare, and
-the gate.
-"""
+"""`vieval rank` of folders, by judges that score and that compare, and the gate."""
 
 import csv
 import re

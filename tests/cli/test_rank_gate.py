@@ -1,6 +1,4 @@
-"""The gate of `vieval rank --margin` on verdicts: failures, what could be judged again, rare
-falls, people's ratings.
-"""
+"""The gate on verdicts: failures, lost verdicts, rare falls, people's ratings."""
 
 import json
 import re
@@ -34,9 +32,7 @@ N = 200
 
 @pytest.fixture
 def gate(few_draws, tmp_path, vieval):
-    """A function that ranks two generators' scores, with the statuses of those that failed,
-    under a margin.
-    """
+    """Ranks two generators' scores, with the statuses of those that failed, under a margin."""
 
     def ranked(new, old, *flags, new_failed=(), old_failed=(), margin=0.05, code=0):
         scores = {}

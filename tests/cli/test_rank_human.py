@@ -1,6 +1,4 @@
-"""`vieval rank --human`: the order by what people would say, where the judge's own order is
-another.
-"""
+"""`vieval rank --human`: the order by people's ratings, where the judge's is another."""
 
 import html
 import re
@@ -18,9 +16,7 @@ LIKING = {"mine": 0.0, "theirs": 0.0, "third": 0.5}
 
 @pytest.fixture
 def given(few_draws, tmp_path):
-    """Verdicts of three generators on 120 prompts, and a function that writes people's ratings
-    of the first so many.
-    """
+    """Verdicts on 120 prompts, and a function that writes ratings of so many of them."""
     rng = np.random.default_rng(4)
     prompts = rng.normal(0, 0.05, 120)
     people = {
@@ -84,9 +80,7 @@ def test_title_and_signs_follow_the_order(given, rank):
 
 
 def test_the_difference_has_the_sign_of_the_answer(given, rank):
-    """With noise for ratings neither is better, and the answer names the first of the input
-    first.
-    """
+    """With noise for ratings neither is better; the answer begins with the first."""
     path, *human = given(120, ("theirs", "mine"))
     header, *lines = human[1].read_text().splitlines()
     rng = np.random.default_rng(0)

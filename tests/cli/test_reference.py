@@ -24,9 +24,7 @@ def saved(pixels, noise, quality, seed):
 
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory):
-    """80 crops: OLD, its model run again, an equal build, one with strong noise, one with eight
-    black images.
-    """
+    """80 crops: OLD, its model again, an equal build, a noisy one, one with eight black images."""
     root, rng = tmp_path_factory.mktemp("builds"), np.random.default_rng(0)
     photos = [skimage_data.astronaut(), skimage_data.coffee(), skimage_data.chelsea()]
     for name in ("old", "rerun", "equal", "strong", "black"):

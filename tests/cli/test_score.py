@@ -1,6 +1,4 @@
-"""`vieval score`: one's own images from a file, verdicts to another; what is asked anew, and
-what cannot be judged.
-"""
+"""`vieval score`: verdicts in a file, what is asked again, and what is never replaced."""
 
 import contextlib
 import itertools

@@ -1,6 +1,4 @@
-"""`vieval score --batch`: the verdicts of calls, at half the price, whatever the service does
-and whenever the run ends.
-"""
+"""`vieval score --batch`: the verdicts of calls, whatever the service does."""
 
 import base64
 import io
@@ -116,9 +114,7 @@ def batched(tmp_path, vieval):
 
 @pytest.fixture
 def same(live, batched, tmp_path):
-    """Judges so many samples by calls and by batches of a service, which are to give the same
-    verdicts and to be paid once; the service, and what the batches said.
-    """
+    """Judges samples by calls and by batches, which must agree; the service and what was said."""
 
     def judged(count, service, *more):
         samples(tmp_path, count)
@@ -339,9 +335,7 @@ def test_only_failed_requests_are_sent_again(tmp_path, store, batched):
 
 
 class SpoilingServer(BatchServer):
-    """A service whose ended batches `spoil` changes, given the service, the batch and the name
-    of its output file.
-    """
+    """A service whose ended batches `spoil` changes, given the batch and its output file."""
 
     def __init__(self, spoil):
         super().__init__()
@@ -483,9 +477,7 @@ def test_a_judge_against_batches(tmp_path, store, batched, monkeypatch, judge, l
 
 
 def test_a_service_without_files_is_named(tmp_path, store, batched):
-    """One without batches, and LiteLLM without `files_settings`, which answers 500 to an upload
-    and 404 to a list.
-    """
+    """One without batches, and LiteLLM without `files_settings`, which answers 500 and 404."""
     samples(tmp_path, 2)
     uploads = Counter()
 
@@ -660,9 +652,7 @@ def test_2000_samples_survive_any_kill(store, tmp_path, judge):
 
 
 def of_scene(request):
-    """The answer of T2I-Eval's scripted model, which knows a sample by its prompt or the pixel
-    of its image.
-    """
+    """The answer of T2I-Eval's scripted model, which knows a sample by prompt or pixel."""
     text = json.dumps(request)
     if "probe" in text:
         return over_http(Script(()))(request)

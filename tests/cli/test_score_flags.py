@@ -1,6 +1,4 @@
-"""What the flags of `vieval score` do: several judges, limits, the backbone's options, options
-files; rows by kind.
-"""
+"""Flags of `vieval score`: the backbone's options, options files and outputs."""
 
 import json
 from functools import partial

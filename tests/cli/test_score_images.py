@@ -1,6 +1,4 @@
-"""`vieval score cat.png --prompt "a red cat"`: images themselves, and an answer that needs no
-file.
-"""
+"""`vieval score cat.png --prompt "a red cat"`: images themselves, without a file."""
 
 import json
 

@@ -1,6 +1,4 @@
-"""What `vieval score` reads beside a samples file: folders with prompts, CSV, and what lmms-eval
-wrote of generators.
-"""
+"""What `vieval score` reads: folders with prompts, tables, and what lmms-eval wrote."""
 
 import csv
 import itertools

@@ -1,6 +1,4 @@
-"""What `vieval score` writes is enough: pages show its images without the samples file, and each
-judge's verdicts are kept.
-"""
+"""Verdicts are enough: pages show images from them, and each judge's are kept."""
 
 import hashlib
 import json
@@ -184,9 +182,7 @@ def test_parquet_without_its_package_is_refused_first(folder, vieval, monkeypatc
 
 
 def test_half_a_character_of_a_reply_is_no_end_of_a_run(folder, vieval):
-    """A reply may hold `\\ud800`, which no file of texts can: it is a question mark in the
-    verdict.
-    """
+    """A reply's `\\ud800`, which no file of texts can hold, is a question mark."""
     images = {"output": "images/mine/1.png"}
     texts = {"prompt": "noise \U0001f600"}
     row = {"uid": "1", "kind": "tig", "images": images, "texts": texts}

@@ -28,9 +28,7 @@ def actions(parser, path=()):
 
 
 def keys(model, prefix=""):
-    """The keys of options as a file has them, those of judges and of values under names of the
-    user's included.
-    """
+    """The keys of options as a file has them, with those under names of the user's."""
     for name, annotation in typing.get_type_hints(model).items():
         below = [
             member

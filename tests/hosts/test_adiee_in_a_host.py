@@ -1,6 +1,4 @@
-"""ADIEE through lmms-eval's command line, on drawn edits whose truth is known and on a tiny
-model.
-"""
+"""ADIEE through lmms-eval, on drawn edits whose truth is known and on a tiny model."""
 
 import math
 
@@ -49,9 +47,7 @@ def test_a_model_that_knows_the_truth_agrees_and_replays(evaluate, tmp_path, vie
 
 
 def expected_of(folder, sample):
-    """The expected score of a sample from the model's logits, one answer at a time, without
-    anything of VIEval's.
-    """
+    """A sample's expected score from the model's logits, without anything of VIEval's."""
     import torch
     from transformers import AutoModelForImageTextToText, AutoProcessor
 

@@ -1,6 +1,4 @@
-"""A benchmark in a folder and a judge in a file as tasks of lmms-eval, which are replayed, and
-as datasets of VLMEvalKit.
-"""
+"""A benchmark in a folder and a judge in a file as tasks and datasets of hosts."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""How a run inside lmms-eval ends before its time: in one line, with its summary, and with what
-was answered kept.
-"""
+"""How a run in lmms-eval ends early: in one line, with what was answered kept."""
 
 import json
 import os

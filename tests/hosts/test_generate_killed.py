@@ -1,6 +1,4 @@
-"""kill -9 while images are made and while they are judged: run again, nothing is made or asked
-twice, the digits are the same.
-"""
+"""kill -9 while images are made or judged: run again, nothing is made or asked twice."""
 
 import os
 import signal

@@ -1,6 +1,4 @@
-"""What every host does with a judge as a task: lmms-eval in this process, VLMEvalKit and a stub of
-it in processes of their own (make test-vlmevalkit has the real one).
-"""
+"""What every host does with a judge as a task (make test-vlmevalkit has the real VLMEvalKit)."""
 
 import importlib.util
 import json

@@ -20,9 +20,7 @@ GOOD = '{"score": [3, 4], "reasoning": "fine"}'
 
 @pytest.fixture
 def python(tmp_path, monkeypatch):
-    """Judges two demo samples by the host's `simple_evaluate`; returns the backbones that the
-    verdicts name.
-    """
+    """Judges two samples by the host's `simple_evaluate`; the backbones of the verdicts."""
     file = options_file(tmp_path / "options.yaml", tmp_path / "replies.sqlite")
     monkeypatch.setenv("VIEVAL_CONFIG", str(file))
 

@@ -178,9 +178,7 @@ def test_vllm_that_is_not_installed_is_one_line(evaluate):
 
 @pytest.fixture
 def stub_vllm(monkeypatch):
-    """In place of vLLM (tests/test_vllm.py has the real one): notes what the engine is given,
-    answers at once.
-    """
+    """In place of vLLM (tests/test_vllm.py has it): notes what it is given, answers at once."""
     engine = SimpleNamespace(arguments={}, parameters=[])
     answer = {"text": GOOD, "token_ids": [1] * 5, "finish_reason": "stop"}
     output = SimpleNamespace(
@@ -249,9 +247,7 @@ def tiny(tmp_path_factory):
 
 @pytest.mark.parametrize("flags", [(), ("--force_simple",)], ids=["chat", "simple"])
 def test_a_model_in_process_answers_alike(evaluate, tiny, monkeypatch, flags):
-    """At batch size 4 each sample is shown its own images: random weights answer each image
-    differently.
-    """
+    """At batch size 4 each sample is shown its own images: random weights tell them apart."""
     from transformers import Qwen2_5_VLForConditionalGeneration as Qwen
 
     if not importlib.util.find_spec("decord"):  # imported by the host, used for videos
@@ -282,9 +278,7 @@ def test_a_model_in_process_answers_alike(evaluate, tiny, monkeypatch, flags):
 
 
 class Recording(lmms):
-    """A model like about half of the host's: a whole batch goes by its first request's
-    functions.
-    """
+    """Like half of the host's models: a whole batch goes by its first request's functions."""
 
     def __init__(self, simple, answer=lambda images, text: GOOD, size=4):
         super().__init__()
@@ -418,9 +412,7 @@ def test_a_host_that_raises_ends_the_run_with_one_line(few, capsys):
 
 
 class Llava(Recording):
-    """A host's model by the name of one whose loglikelihood is known: it answers with mean
-    cross-entropies.
-    """
+    """Named as a model whose loglikelihood is known: it answers mean cross-entropies."""
 
     conv_template = "vicuna_v1"
     losses: ClassVar = {"Yes": 0.5, "No": 2.0}

@@ -1,6 +1,4 @@
-"""Judges in lmms-eval's own registry, from a task as its authors write one: a YAML and a
-`utils.py` that calls `get_server`.
-"""
+"""Judges in lmms-eval's own registry, from a YAML and a `utils.py` as authors write them."""
 
 import asyncio
 import base64
@@ -71,9 +69,7 @@ def colour(number):
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    """40 images with their prompts, of which two are edits, and one is no image; the folder of
-    the task.
-    """
+    """The folder of a task of 40 images, of which two are edits and one is not an image."""
     folder = tmp_path_factory.mktemp("task")
     source = str(folder / "0.png")
     rows = []

@@ -286,9 +286,7 @@ def test_a_judge_task_gives_the_hosts_baseline_nothing_to_test(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("listing", ["tasks", "models"])
 def test_the_hosts_own_lists_have_none_of_ours(listing, lmms_eval):
-    """They load no entry point, so the guide names `vieval tasks`; where this fails, the guide
-    can say less.
-    """
+    """They load no entry point, so the guide uses `vieval tasks`."""
     assert "vieval" not in lmms_eval(listing).stdout
 
 

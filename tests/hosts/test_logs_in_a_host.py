@@ -1,6 +1,4 @@
-"""What lmms-eval keeps of each sample and run for those who look: the prompt, the images, and the
-name of the model.
-"""
+"""What lmms-eval keeps of each sample and run: the prompt, the images, the model's name."""
 
 import json
 from dataclasses import replace

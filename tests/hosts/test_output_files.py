@@ -1,6 +1,4 @@
-"""Which files the answers of a host's generator may name: a run through lmms-eval's own
-evaluation.
-"""
+"""Which files a host's generator may name, in a run through lmms-eval's evaluation."""
 
 import itertools
 import json
@@ -22,9 +20,7 @@ TASK = "generate_prompts_sharpness"
 
 @pytest.fixture
 def run(fake_generator, tmp_path, monkeypatch):
-    """Runs the fake generator on edits of `source.png`, with the working folder in `tmp_path`;
-    the records.
-    """
+    """Runs the fake generator on edits of `source.png`; the records."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     numbers = itertools.count()
@@ -102,9 +98,7 @@ def test_an_output_folder_that_is_a_link_is_the_folder_that_it_leads_to(run, tmp
 
 
 def attacks(tmp_path):
-    """Answers that name what their generator has not made, by what they try, and with a word of
-    the reason.
-    """
+    """Answers that name what their generator has not made, with a word of the reason."""
     secret = picture(tmp_path / "secret" / "0000_s0.png")
     saved = tmp_path / "saved"
     source = picture(saved / "source.png")

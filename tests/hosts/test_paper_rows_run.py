@@ -1,6 +1,4 @@
-"""Ten commands of docs/reference/papers.md, drawn by seed 0, on rows in the published form of
-their data sets and against a scripted server.
-"""
+"""Ten drawn commands of docs/reference/papers.md, on rows of the published form."""
 
 import csv
 import functools

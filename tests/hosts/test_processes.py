@@ -1,6 +1,4 @@
-"""lmms-eval in processes of its own, where these are the point: exit codes, last lines, several
-ranks, kill -9.
-"""
+"""lmms-eval in processes of its own: exit codes, last lines, several ranks, kill -9."""
 
 import contextlib
 import json

@@ -1,6 +1,4 @@
-"""Judges that measure with a network, inside lmms-eval, on the drawn benchmark with tiny
-networks.
-"""
+"""Judges that measure with a tiny network, inside lmms-eval on the drawn benchmark."""
 
 import json
 

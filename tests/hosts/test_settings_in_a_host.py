@@ -1,6 +1,4 @@
-"""What lmms-eval records of a run: each setting reaches the server, or is refused in a line before
-anything is asked, or is told to have no effect.
-"""
+"""Each setting that lmms-eval records reaches the server, is refused, or is said to be unused."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The wheel of this tree, built once, from a copy of it: a build leaves files beside what it
-reads.
-"""
+"""The wheel of this tree, built once from a copy, as a build leaves files."""
 
 import importlib.util
 import shutil

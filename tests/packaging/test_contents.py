@@ -77,9 +77,7 @@ def test_every_fragment_of_the_changelog_is_of_a_part():
 
 
 def test_every_link_to_the_project_has_its_one_address():
-    """A person who confirms or changes the address edits `PROJECT`, and this names the pages
-    that have it too.
-    """
+    """Whoever changes `PROJECT` learns here which pages have it too."""
     pages = [path for path in ROOT.glob("*") if path.is_file()]
     pages += (ROOT / ".github").rglob("*.yml")
     text = "\n".join(path.read_text("utf-8") for path in pages)

@@ -1,6 +1,4 @@
-"""Nothing of the GPL and nothing non-commercial is shipped or installed, and data under such
-terms trains nothing.
-"""
+"""No GPL and nothing non-commercial is shipped or installed, or trains a model."""
 
 import re
 import runpy

@@ -1,6 +1,4 @@
-"""A newcomer's first hour with the wheel and the extra `http` alone: no checkout, no compiler,
-and no network once installed.
-"""
+"""A newcomer's first hour with the wheel and `http` alone, and then without a network."""
 
 import os
 import re
@@ -51,9 +49,7 @@ class Tour:
         self.environment = {**own, "COLUMNS": "100", "LANG": "C.UTF-8"}
 
     def run(self, program, *arguments):
-        """What a program of the environment prints, which ends with 0; no other program can be
-        found from there.
-        """
+        """What a program of the environment prints; no other program can be found there."""
         command = [self.programs / program, *map(str, arguments)]
         how = {"cwd": self.folder, "env": self.environment, "timeout": 300}
         done = run_process(command, **how)

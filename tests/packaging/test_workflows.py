@@ -1,6 +1,4 @@
-"""Workflows run targets that the Makefile has, on actions pinned by a commit, and may do no more
-than they say.
-"""
+"""Workflows run targets of the Makefile, on pinned actions, with no more rights than said."""
 
 import re
 import runpy

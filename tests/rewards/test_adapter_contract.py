@@ -1,6 +1,4 @@
-"""What every adapter of a trainer's process does: the rewards of `Judge`, never a number for a
-failure, and pixels of the right range alone.
-"""
+"""What every adapter of a trainer does: rewards of `Judge`, or an error, of pixels in range."""
 
 import asyncio
 import types

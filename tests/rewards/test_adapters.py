@@ -1,6 +1,4 @@
-"""Rewards in a trainer's process: loaded and called as each trainer does, equal to `Judge`, and
-never a number for a failure.
-"""
+"""Rewards in a trainer's process, loaded and called as each trainer does."""
 
 import io
 import pickle

@@ -1,6 +1,4 @@
-"""Pixels of trainers: one picture where one is meant, what was generated, and a count of what was
-clipped.
-"""
+"""Pixels of trainers: one picture where one is meant, and a count of what was clipped."""
 
 import sys
 

@@ -1,6 +1,4 @@
-"""TRL trains a tiny language model on the reward of the images that its words make, and leaves
-out what has no reward.
-"""
+"""TRL trains a tiny model on judged images, and leaves out what has no reward."""
 
 import hashlib
 import json

@@ -35,9 +35,7 @@ def flow_grpo(score_functions, weights):
 
 
 async def verl_omni(function, image, prompt, entry, extra_info=None):
-    """VeRL-Omni's reward manager: a failure is 0 unless the entry says that the reward is
-    required.
-    """
+    """VeRL-Omni's reward manager: a failure is 0 unless the reward is required."""
     assert inspect.iscoroutinefunction(function)
     given = {"data_source": "d", "solution_image": image, "ground_truth": prompt}
     given |= {"extra_info": extra_info or {}, "reward_router_address": None}
@@ -82,9 +80,7 @@ def install_flow_factory(monkeypatch):
 
 
 def flow_factory(bases, path, config, batch):
-    """Flow-Factory's processor: it calls models of its bases, with the fields that `__call__`
-    names, and no others at all.
-    """
+    """Flow-Factory's processor: it calls models of its bases with the fields they name."""
     module, _, name = path.rpartition(".")
     __import__(module)
     model = getattr(sys.modules[module], name)(config, None)

@@ -1,6 +1,4 @@
-"""VLMEvalKit's own run in this process: imported once, which takes half a minute, and run many
-times.
-"""
+"""VLMEvalKit's own run in this process: imported once, in half a minute, and run often."""
 
 import importlib.util
 import json
@@ -102,9 +100,7 @@ def run(tmp_path, monkeypatch, host):
 
 @pytest.fixture
 def configured(tmp_path):
-    """Writes a --config file with one model of a class and demo datasets; the arguments that
-    name it.
-    """
+    """Writes a --config file with one model and demo datasets; its arguments."""
 
     def written(kind, data=(TIE,), name="fake", **arguments):
         datasets = {one: {"class": "JudgedImages", "dataset": one} for one in data}

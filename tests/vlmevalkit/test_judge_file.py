@@ -1,6 +1,4 @@
-"""A judge in one file as a dataset of VLMEvalKit: asked in its own words, and reported beside
-another.
-"""
+"""A judge in one file as a dataset of VLMEvalKit, reported beside another."""
 
 import json
 

@@ -30,9 +30,7 @@ def test_transformers_in_this_process_knows_likelihoods(run, configured, tiny):
 
 
 def test_a_model_of_the_host(run, configured, tiny, monkeypatch, tmp_path):
-    """Qwen2VLChat wants a GPU, flash attention and CUDA: four patches let it run here, and all
-    else is the host's.
-    """
+    """Four patches let Qwen2VLChat run without a GPU; all else is the host's."""
     import torch
     import vlmeval.vlm.qwen2_vl.model as module
     from transformers import Qwen2_5_VLForConditionalGeneration as Qwen

@@ -57,9 +57,7 @@ OPTIONS = {
 
 
 def using_tools(request):
-    """An answer that plans the tool for differences wherever a plan is asked for, and else what
-    the schema allows.
-    """
+    """An answer that plans the tool for differences, or else what the schema allows."""
     schema = (request.get("response_format") or {}).get("json_schema", {}).get("schema")
     digest = hashlib.sha256(json.dumps(request["messages"]).encode()).digest()
     if schema is None:

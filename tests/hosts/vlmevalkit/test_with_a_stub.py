@@ -1,6 +1,4 @@
-"""The whole way through a stub of VLMEvalKit; the real one has tests of its own (make
-test-vlmevalkit).
-"""
+"""The whole way through a stub of VLMEvalKit (make test-vlmevalkit has the real one)."""
 
 import json
 import os
