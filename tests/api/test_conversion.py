@@ -16,11 +16,7 @@ from vieval_plugin.api import conversion
 from vieval_plugin.judges.protocol import SampleId
 
 PIXELS = np.random.RandomState(0).randint(0, 256, (5, 7, 3)).astype(np.uint8)
-
-
 PICTURE = PIL.Image.fromarray(PIXELS)
-
-
 OPAQUE = np.concatenate([PIXELS, np.full((5, 7, 1), 255, np.uint8)], -1)
 FILES = [encoded(PICTURE), bytearray(encoded(PICTURE)), Image(encoded(PICTURE))]
 ARRAYS = [PIXELS, PIXELS / 255, OPAQUE, PIXELS[:, ::-1][:, ::-1]]

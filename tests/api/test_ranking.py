@@ -59,8 +59,6 @@ def noise(seed, blur):
 
 IMAGES = ("fine", "soft"), {"prompts": "prompts.csv", "judge": "sharpness"}
 FOLDERS = "--prompts prompts.csv --judge sharpness"
-
-
 NEAR = {"margin": 0.02}
 SOFT = f"rank soft fine {FOLDERS} --margin 0.02"
 FEW = "rank few.jsonl --margin 0.02"

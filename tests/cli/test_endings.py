@@ -278,8 +278,6 @@ sys.meta_path.insert(0, Interrupt())
 if os.environ["INTERRUPT_AT"] == "exit":
     atexit.register(os.kill, os.getpid(), signal.SIGINT)
 """
-
-
 PLACES_OF_CTRL_C = split(
     "vieval_plugin.cli platformdirs vieval_plugin.run.shutdown vieval_plugin.cli.config "
     "pydantic exit"

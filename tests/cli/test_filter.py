@@ -3,6 +3,7 @@
 import io
 import json
 import tarfile
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.shard_runs import (
     write_parquet,
     write_tar,
 )
+from tests.stored_results import read_lines
 
 pytestmark = needs("duckdb")
 SHARPNESS = ("--judge", "sharpness")
@@ -109,35 +111,13 @@ def test_conditions_are_sql_on_all_that_a_verdict_has(
         assert f"{passes} of 40 rows" in filtered(out, where, name=str(number))
 
 
-FORBIDDEN = (
-    *(
-        (where, "got a query")
-        for where in (
-            "(SELECT count(*) FROM sniff_csv('/etc/passwd')) > 0",
-            "(SELECT count(*) FROM read_text('/etc/passwd')) > 0",
-            "(FROM glob('/etc/pass*') SELECT count(*)) > 0",
-            "EXISTS (FROM 'http://127.0.0.1:1/x.csv')",
-            "(SELECT count(*) FROM duckdb_settings()) > 0",
-            "(SELECT count(*) FROM enable_logging(storage='stdout')) > 0",
-            "(SELECT count(*) FROM query('ATTACH ''x.db''')) > 0",
-            "(SELECT count(*) FROM range(1000000000000)) > 0",
-            "PQ IN (FROM range(2))",
-            "ARRAY(SELECT 1)[1] = 1",
-            "(PIVOT verdicts ON kind) > 0",
-            "PQ > 0; ATTACH 'x.db'",
-        )
-    ),
-    ("PQ > 0) TO 'x.csv' --", "invalid condition"),
-    ("getenv('HOME') <> ''", "invalid condition"),
-    ("read_text('/etc/passwd') <> ''", "invalid condition"),
-    ("load_aws_credentials() is null", "invalid condition"),
-)
+FORBIDDEN = Path(__file__).with_name("forbidden_conditions.jsonl")
 
 
 def test_a_condition_opens_nothing(scored, filtered, tmp_path):
     out = scored(write_parquet(tmp_path / "data", 1, rows_each=2))
-    for where, key in FORBIDDEN:
-        assert key in filtered(out, where, code=1), where
+    for row in read_lines(FORBIDDEN):
+        assert row["key"] in filtered(out, row["where"], code=1), row
         assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out"]
 
 

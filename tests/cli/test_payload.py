@@ -40,8 +40,6 @@ FORMULAS = (
     "\r=1",
     " =1",
 )
-
-
 BLOCKS = split("heading_open heading_close inline paragraph_open paragraph_close fence")
 TABLES = split("table thead tbody tr th td")
 WORDS = split("code_inline text softbreak text_special strong_open strong_close")

@@ -22,8 +22,6 @@ from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.run.verdict_lines import write_verdicts
 
 MEAN, LABELS = "mean over prompts", "mean of people's labels"
-
-
 pytestmark = pytest.mark.usefixtures("few_draws")
 
 

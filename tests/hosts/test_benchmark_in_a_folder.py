@@ -16,8 +16,6 @@ from vieval_plugin.hosts.vlmevalkit import names
 from vieval_plugin.judges import registry
 
 write = folder_files.write  # a fixture
-
-
 READ_ONCE = (registry.judges, benchmark_registry.benchmarks, task_index.entries)
 READ_ONCE += (in_process.tasks, names.datasets)
 

@@ -49,8 +49,6 @@ ADIEE = ["imagenhub_adiee_mie", "imagenhub_adiee_tie"]
 ALL = IMAGENHUB + ADIEE + SCORED + SHIPPED
 WITH_MEMBERS = ("variant_imagenhub_cigeval_no_scene_graph", "vieval_demo_cigeval")
 WITH_MEMBERS += ("variant_imagenhub_cigeval_react",)
-
-
 T2I_JUDGES = _members("t2i_eval_bench", ("viescore", "vqascore", "t2i_eval"))
 BY_NETWORKS = ("question_answering", "clip_score", "aesthetic", *REWARDS)
 

@@ -27,8 +27,6 @@ def connect_here(self, address):
     return connect(self, address)
 socket.socket.connect = connect_here
 """
-
-
 PIP = (sys.executable, "-m", "pip")
 
 

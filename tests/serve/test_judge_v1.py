@@ -136,8 +136,6 @@ LONG_HEADER = b"--XX\r\nX: " + b"x" * 9000 + b"\r\n\r\n{}\r\n--XX--"
 CHARSET = PART % b"_charset_" + b"x" * 100 + b"\r\n--XX--"
 NO_REQUEST = "must have a part 'request'"
 MANY = (PART % b"a" + b"\r\n") * 4097 + b"--XX--"
-
-
 MALFORMED = (
     (b"--XX\r\nbroken", "boundary=XX", 400, "no header or no end"),
     (PART % b"request" + b"{}\r\n", "boundary=XX", 400, "no end"),
@@ -190,8 +188,6 @@ def test_the_same_sample_of_two_clients_is_asked_about_once(store):
 
 DEEP = b'{"samples": [{"uid": ' + b"[" * 700 + b"]" * 700 + b"}]}"
 MANY_VALUES = b'{"samples": [' + b"{}," * 600_000 + b"{}]}"
-
-
 REFUSED = (
     (b"{", "JSON"),
     (b"[]", "object"),

@@ -19,7 +19,6 @@ from vieval_plugin.generation.posters import make
 from vieval_plugin.hosts.vlmevalkit import names
 
 pytestmark = pytest.mark.vlmevalkit
-
 PYTHON = os.environ.get("VIEVAL_LMMS_EVAL_PYTHON", "")
 ASKED = [
     "vieval_demo_viescore_tie",
