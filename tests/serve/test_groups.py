@@ -57,13 +57,6 @@ def test_a_failed_member_is_neutral_only_where_the_request_is_a_group(server):
     assert "--max-imputed" in outside["verdicts"][3]["reason"]
 
 
-def test_without_being_asked_nothing_is_imputed(server):
-    with judged_by(server) as running:
-        client = FlowFactory(f"{running.url}/group")
-        with pytest.raises(RuntimeError, match="1 of 4 samples"):
-            client.rewards(PROMPTS, TORN)
-
-
 def test_tied_groups_are_counted(server):
     tied = 'vieval_groups_total{reward="sharp",values="tied"}'
     with judged_by(server, "--reward", "sharp=sharpness") as running:
