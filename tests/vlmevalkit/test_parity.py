@@ -8,6 +8,7 @@ test-vlmevalkit sets it).
 import hashlib
 import json
 import os
+from shlex import split
 
 import pytest
 
@@ -20,34 +21,23 @@ from vieval_plugin.hosts.vlmevalkit import names
 
 pytestmark = pytest.mark.vlmevalkit
 PYTHON = os.environ.get("VIEVAL_LMMS_EVAL_PYTHON", "")
-ASKED = [
-    "vieval_demo_viescore_tie",
-    "vieval_demo_vqascore_tig",
-    "vieval_demo_t2i_eval_tig",
-    "vieval_demo_question_answering_tig",
-    "variant_vieval_demo_question_answering_tifa_tig",
-    "variant_vieval_demo_question_answering_vq2a_tig",
-    "vieval_demo_cigeval_tie",
-    "vieval_demo_cigeval_mie",
-    "vieval_demo_contests_pairwise_tie",
-    "vieval_demo_contests_viescore_tie",
-]
-MEASURED = [
-    "vieval_demo_ssim_tie",
-    "vieval_demo_psnr_mie",
-    "vieval_demo_edge_f1_cig",
-    "vieval_demo_histogram_sdig",
-    "vieval_demo_sharpness_tig",
-    "vieval_demo_contests_ssim_tie",
-    "vieval_demo_contests_sharpness_tie",
-]
+ASKED = split(
+    "vieval_demo_viescore_tie vieval_demo_vqascore_tig vieval_demo_t2i_eval_tig "
+    "vieval_demo_question_answering_tig variant_vieval_demo_question_answering_tifa_tig "
+    "variant_vieval_demo_question_answering_vq2a_tig vieval_demo_cigeval_tie "
+    "vieval_demo_cigeval_mie vieval_demo_contests_pairwise_tie "
+    "vieval_demo_contests_viescore_tie"
+)
+MEASURED = split(
+    "vieval_demo_ssim_tie vieval_demo_psnr_mie vieval_demo_edge_f1_cig "
+    "vieval_demo_histogram_sdig vieval_demo_sharpness_tig vieval_demo_contests_ssim_tie "
+    "vieval_demo_contests_sharpness_tie"
+)
 READ = "posters_text_rendering"
-SCORED = [
-    "vieval_demo_clip_score_tig",
-    "vieval_demo_clip_i_sdig",
-    "vieval_demo_dino_mcic",
-    "vieval_demo_lpips_tie",
-]
+SCORED = split(
+    "vieval_demo_clip_score_tig vieval_demo_clip_i_sdig vieval_demo_dino_mcic "
+    "vieval_demo_lpips_tie"
+)
 # what needs neither weights nor packages that only one of the environments may have
 OPTIONS = {
     "judges": {"cigeval": {"removed": ["ocr", "grounding"]}},
