@@ -8,19 +8,15 @@ import numpy as np
 import PIL.Image
 import pytest
 
+from tests.builders import a_contest, a_sample
 from tests.pictures import encoded, noise
 from tests.refusals import refuses
-from vieval_plugin import Image, VievalError, images
+from vieval_plugin import Image, images
 from vieval_plugin.api import conversion
-from vieval_plugin.judges.contests import Contest
-from vieval_plugin.judges.protocol import Sample, SampleId
+from vieval_plugin.judges.protocol import SampleId
 
 PIXELS = np.random.RandomState(0).randint(0, 256, (5, 7, 3)).astype(np.uint8)
-
-
 PICTURE = PIL.Image.fromarray(PIXELS)
-
-
 OPAQUE = np.concatenate([PIXELS, np.full((5, 7, 1), 255, np.uint8)], -1)
 FILES = [encoded(PICTURE), bytearray(encoded(PICTURE)), Image(encoded(PICTURE))]
 ARRAYS = [PIXELS, PIXELS / 255, OPAQUE, PIXELS[:, ::-1][:, ::-1]]
@@ -157,19 +153,28 @@ def test_the_shape_of_a_batch_is_looked_at_before_any_of_it(batch, message):
     refuses(message, conversion.columns, {"images": batch}, "x")
 
 
-def test_nothing_is_converted_where_one_of_several_is_no_image(monkeypatch):
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        (
+            {"images": [PIXELS] * 7 + [PIXELS.astype(int)]},
+            r"images\[7\]: an array of int",
+        ),
+        (
+            {"images a": [PIXELS], "images b": [None]},
+            r"images b\[0\]: NoneType is not an",
+        ),
+    ],
+)
+def test_nothing_is_converted_where_one_is_no_image(given, wrong, monkeypatch):
     monkeypatch.setattr(conversion, "_pixels", None)
-    eighth = {"images": [PIXELS] * 7 + [PIXELS.astype(int)]}
-    wrong = r"^images\[7\]: an array of int64 is not an image"
-    refuses(wrong, conversion.columns, eighth, "x")
-    second = {"images a": [PIXELS], "images b": [None]}
-    wrong = r"^images b\[0\]: NoneType is not an image"
-    refuses(wrong, conversion.columns, second, "x")
+    refuses(f"^{wrong}", conversion.columns, given, "x")
 
 
 def test_which_of_several_holds_wrong_values():
-    with pytest.raises(VievalError, match=r"^images\[5\]: .* must be between 0 and 1"):
-        conversion.columns({"images": [PIXELS] * 5 + [PIXELS * 1.0]}, "x")
+    given = {"images": [PIXELS] * 5 + [PIXELS * 1.0]}
+    wrong = r"^images\[5\]: .* must be between 0 and 1"
+    refuses(wrong, conversion.columns, given, "x")
 
 
 ALONE = ["a.png", b"x", PICTURE, Path("a.png"), Image(b"x"), 3, PIXELS]
@@ -186,22 +191,13 @@ def test_one_image_is_not_several(values):
 def test_a_batch_is_several_in_order():
     batch = np.random.RandomState(1).randint(0, 256, (9, 4, 4, 3)).astype(np.uint8)
     [shown], prompts = conversion.columns({"images": batch}, "x")
-    assert all(
-        np.array_equal(images.pixels(one), own)
-        for one, own in zip(shown, batch, strict=True)
-    )
+    assert np.array_equal([images.pixels(one) for one in shown], batch)
     assert prompts == ["x"] * 9
 
 
 def test_samples_of_mappings_have_the_keys_of_a_samples_file():
-    shown = {"output": PIXELS, "source": "s.png"}
-    row = {
-        "uid": "u",
-        "image_model": "m",
-        "kind": "tie",
-        "tags": ["a"],
-        "images": shown,
-    }
+    row = {"uid": "u", "image_model": "m", "kind": "tie", "tags": ["a"]}
+    row["images"] = {"output": PIXELS, "source": "s.png"}
     [sample] = conversion.samples([{**row, "texts": {"instruction": "add a hat"}}])
     assert sample.id == SampleId("own", "tie", "m", "u")
     assert (sample.kind, sample.tags) == ("tie", ("a",))
@@ -214,9 +210,8 @@ def test_samples_of_mappings_have_the_keys_of_a_samples_file():
 
 
 def test_samples_and_contests_stay_what_they_are():
-    sample = Sample(SampleId("own", "tig", "m", "1"), {})
-    contest = Contest(SampleId("own", "tig", "", "1"), (sample, sample))
-    assert conversion.samples([sample, contest]) == [sample, contest]
+    given = [a_sample(), a_contest()]
+    assert conversion.samples(given) == given
 
 
 UNKNOWN = [{"images": {"output": PIXELS}, "text": {}}]
@@ -274,20 +269,18 @@ class Counted:
 
 def test_images_without_an_end_are_taken_as_far_as_there_are_prompts():
     endless, other = Counted(), Counted()
-    given = {"images": endless}
-    refuses("more images and 3 prompts", conversion.columns, given, ["a", "b", "c"])
+    columns = conversion.columns
+    refuses("more images and 3 prompts", columns, {"images": endless}, list("abc"))
     assert endless.taken == 4
-    given = {"images a": Counted(), "images b": other}
     more = "more images a and more images b and 2 prompts"
-    refuses(more, conversion.columns, given, (text for text in "ab"))
+    refuses(more, columns, {"images a": Counted(), "images b": other}, iter("ab"))
     assert other.taken == 3
     given = {"images a": [PIXELS], "images b": other}
-    refuses("1 images a and more images b", conversion.columns, given, "x")
+    refuses("1 images a and more images b", columns, given, "x")
     assert other.taken == 3 + 2
 
 
 def test_generators_of_both_are_read_to_their_common_end():
-    given = {"images": (PIXELS for _ in range(3))}
-    [shown], prompts = conversion.columns(given, (text for text in "abc"))
+    [shown], prompts = conversion.columns({"images": iter([PIXELS] * 3)}, iter("abc"))
     assert (len(shown), prompts) == (3, ["a", "b", "c"])
     assert conversion.columns({"images": iter(())}, iter(())) == ([[]], [])

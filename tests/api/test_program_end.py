@@ -42,7 +42,6 @@ def scored(judge):
 
 judge = opened()
 """
-
 ENDS = {
     "at_the_end_of_a_script": "scored(judge)",
     "in_a_function": "def main():\n    scored(opened())\nmain()",

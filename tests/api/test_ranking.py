@@ -58,33 +58,26 @@ def noise(seed, blur):
 
 
 IMAGES = ("fine", "soft"), {"prompts": "prompts.csv", "judge": "sharpness"}
-FLAGS = ["fine", "soft", "--prompts", "prompts.csv", "--judge", "sharpness"]
-
-
+FOLDERS = "--prompts prompts.csv --judge sharpness"
 NEAR = {"margin": 0.02}
-MARGIN = ["--margin", "0.02"]
-SOFT = ["rank", "soft", "fine", *FLAGS[2:], *MARGIN]
-RANKED = ["rank", "v.jsonl"]
+SOFT = f"rank soft fine {FOLDERS} --margin 0.02"
+FEW = "rank few.jsonl --margin 0.02"
+FINE = ExitCode.FINE
+RANKED = "rank v.jsonl"
 
 
 @pytest.mark.parametrize(
     ("function", "inputs", "arguments", "command", "outcome"),
     [
-        (rank, *IMAGES, ["rank", *FLAGS], ExitCode.FINE),
-        (rank, ("v.jsonl",), {}, RANKED, ExitCode.FINE),
-        (gate, ("v.jsonl",), NEAR, [*RANKED, *MARGIN], ExitCode.FINE),
+        (rank, *IMAGES, f"rank fine soft {FOLDERS}", FINE),
+        (rank, ("v.jsonl",), {}, RANKED, FINE),
+        (rank, (["v.jsonl"],), {}, RANKED, FINE),
+        (gate, ("v.jsonl",), NEAR, f"{RANKED} --margin 0.02", FINE),
         (gate, ("soft", "fine"), {**IMAGES[1], **NEAR}, SOFT, ExitCode.WORSE),
-        (
-            gate,
-            ("few.jsonl",),
-            NEAR,
-            ["rank", "few.jsonl", *MARGIN],
-            ExitCode.UNDECIDED,
-        ),
-        (report, ("v.jsonl",), {}, ["report", "v.jsonl", "--out", "o"], ExitCode.FINE),
-        (compare, ("v.jsonl",), {}, ["compare", "v.jsonl"], ExitCode.FINE),
-        (compare, (["v.jsonl"],), {}, ["compare", "v.jsonl"], ExitCode.FINE),
-        (rank, (["v.jsonl"],), {}, RANKED, ExitCode.FINE),
+        (gate, ("few.jsonl",), NEAR, FEW, ExitCode.UNDECIDED),
+        (report, ("v.jsonl",), {}, "report v.jsonl --out o", FINE),
+        (compare, ("v.jsonl",), {}, "compare v.jsonl", FINE),
+        (compare, (["v.jsonl"],), {}, "compare v.jsonl", FINE),
     ],
     ids=named,
 )
@@ -95,7 +88,7 @@ def test_the_conclusion_is_what_the_command_prints(
     conclusion = function(*inputs, **arguments)
     assert capsys.readouterr() == ("", "")
     assert sorted(folder.iterdir()) == before
-    code = main(command)
+    code = main(command.split())
     printed = capsys.readouterr().out.splitlines()
     ours = [line.rstrip() for line in str(conclusion).splitlines()]
     if function is not report:  # whose command has tables elsewhere too

@@ -1,6 +1,4 @@
-"""Addresses as output: a command writes there or refuses it at once, and what it prints of an
-address can be pasted.
-"""
+"""Addresses as output: written to or refused at once, and printed so that they can be pasted."""
 
 import argparse
 import shlex
@@ -20,12 +18,11 @@ _ADDRESS = "s3://bucket/folder/x?region=here"
 def outputs(parser, command=()):
     """The flags of a parser and of its commands that name a file or folder to write."""
     for action in parser._actions:
+        is_written = action.type is Path and action.dest in _WRITTEN
         if isinstance(action, argparse._SubParsersAction):
             for name, below in action.choices.items():
                 yield from outputs(below, (*command, name))
-        elif action.type is output_path or (
-            action.type is Path and action.dest in _WRITTEN
-        ):
+        elif action.type is output_path or is_written:
             yield command, action
 
 
@@ -40,15 +37,13 @@ def test_most_commands_write_something():
 
 
 @pytest.mark.parametrize(("command", "action"), FLAGS)
-def test_an_address_is_refused_first(command, action, monkeypatch, tmp_path, capsys):
+def test_an_address_is_refused_first(command, action, monkeypatch, tmp_path):
     if command == ("score",) and action.dest == "out":
         pytest.skip("a folder of shards may be an address")
     monkeypatch.chdir(tmp_path)
     assert action.type is output_path
-    with pytest.raises(
-        argparse.ArgumentTypeError,
-        match="must be a local path, got s3://bucket/folder/x;",
-    ):
+    line = "must be a local path, got s3://bucket/folder/x;"
+    with pytest.raises(argparse.ArgumentTypeError, match=line):
         action.type(_ADDRESS)
 
 
@@ -93,14 +88,9 @@ def test_a_printed_address_can_be_pasted(vieval, tmp_path, bucket):
 
 
 def test_a_bucket_that_there_is_not_is_named(vieval, tmp_path, bucket):
+    judged = f"--judge sharpness --out {tmp_path}/out"
     with bucket.serving() as address:
         wrong = address.replace("bucket/run", "bucktes/run")
-        for inputs in (
-            wrong,
-            wrong.replace("/run", "/run/*.parquet"),
-            wrong.replace("/run", "/run/a.parquet"),
-        ):
-            error = vieval(
-                f"score {inputs} --judge sharpness --out {tmp_path}/out", code=1
-            ).err
-            assert "s3://bucktes: no such bucket" in error
+        for name in ("/run", "/run/*.parquet", "/run/a.parquet"):
+            line = f"score {wrong.replace('/run', name)} {judged}"
+            assert "s3://bucktes: no such bucket" in vieval(line, code=1).err

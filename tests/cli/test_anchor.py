@@ -1,6 +1,4 @@
-"""`vieval anchor`: the same judge passes, another is found, and what changed in between is one
-line.
-"""
+"""`vieval anchor`: the same judge passes, another is found, and a change is one line."""
 
 import json
 from shlex import split
@@ -17,37 +15,33 @@ N = 40
 @pytest.fixture
 def scored(tmp_path, vieval):
     """Verdicts on 60 images of two generators."""
-    mine = images(tmp_path, "mine", lambda prompt, draw: 0.2 + prompt / 50, 30)
     folders = [
-        mine,
-        images(tmp_path, "theirs", lambda prompt, draw: 0.21 + prompt / 50, 30),
-    ]
-    with FakeServer(reply=noisy(0)) as server:
-        vieval(
-            "score",
-            *folders,
-            *split(f"--prompts {prompts(tmp_path, 30)} --out {tmp_path}/v.jsonl"),
-            *named(server),
+        images(
+            tmp_path, name, lambda prompt, draw, level=level: level + prompt / 50, 30
         )
-    return tmp_path / "v.jsonl"
+        for name, level in (("mine", 0.2), ("theirs", 0.21))
+    ]
+    out = tmp_path / "v.jsonl"
+    with FakeServer(reply=noisy(0)) as server:
+        flags = ("--prompts", prompts(tmp_path, 30), "--out", out)
+        vieval("score", *folders, *flags, *named(server))
+    return out
 
 
 @pytest.fixture
 def anchor(scored, tmp_path, vieval):
+    out = tmp_path / "anchor.jsonl"
     with FakeServer(reply=noisy(1)) as server:
-        command = split(
-            f"anchor make {scored} --n {N} --out {tmp_path}/anchor.jsonl --copy-images"
-        )
-        said = vieval(*command, *named(server)).out
+        command = f"anchor make {scored} --n {N} --out {out} --copy-images"
+        said = vieval(command, *named(server)).out
     assert f"anchor.jsonl: {N} samples, each judged 3 times (seed 0)" in said
-    return tmp_path / "anchor.jsonl"
+    return out
 
 
-def check(vieval, anchor, reply, code):
-    with FakeServer(reply=reply) as server:
-        return vieval(
-            "anchor", "check", anchor, *named(server), code=code
-        ).out.splitlines()
+def check(vieval, anchor, reply, code, **settings):
+    with FakeServer(reply=reply, **settings) as server:
+        checked = ("anchor", "check", anchor, *named(server))
+        return vieval(*checked, code=code).out.splitlines()
 
 
 def test_an_anchor_is_balanced_and_readable(anchor, tmp_path, vieval):
@@ -93,12 +87,8 @@ def test_nothing_is_taken_from_the_store(anchor, vieval):
 
 
 def test_a_server_that_fails_decides_nothing(anchor, vieval):
-    with FakeServer(
-        faults=lambda number, body: Fault("overlong") if number > 20 else None
-    ) as server:
-        shown = vieval(
-            "anchor", "check", anchor, *named(server), code=4
-        ).out.splitlines()
+    faults = lambda number, body: Fault("overlong") if number > 20 else None
+    shown = check(vieval, anchor, None, 4, faults=faults)
     assert shown[0].startswith("Inconclusive: only ")
     assert "have answers from viescore 0shot by " in shown[0]
 
@@ -164,10 +154,11 @@ def test_a_judge_of_contests_has_an_anchor(tmp_path, vieval):
         for name, of in (("a", 0.2), ("b", 0.5))
     ]
     out = tmp_path / "v.jsonl"
+    anchor = tmp_path / "a.jsonl"
     with FakeServer(reply=by_brightness()) as server:
         given = split(f"--prompts {prompts(tmp_path, 24)} --judge pairwise --out {out}")
         vieval("rank", *folders, *given, *named(server))
-        vieval("anchor", "make", out, "--out", tmp_path / "a.jsonl", *named(server))
-    check(vieval, tmp_path / "a.jsonl", by_brightness(), 0)
-    shown = check(vieval, tmp_path / "a.jsonl", by_brightness(bias=2), 5)
+        vieval("anchor", "make", out, "--out", anchor, *named(server))
+    check(vieval, anchor, by_brightness(), 0)
+    shown = check(vieval, anchor, by_brightness(bias=2), 5)
     assert "changed" in shown[0]

@@ -6,7 +6,6 @@ import PIL.Image
 import pytest
 
 from tests.fake_server import named
-from vieval_plugin.cli import main
 
 PROMPT = {"texts": {"prompt": "a teal square"}, "kind": "tig"}
 
@@ -23,11 +22,10 @@ def score(score, server, folder):
     """Scores lines of a samples file."""
 
     def scored(*lines, options=(), joined=b"\n"):
-        texts = [
+        encoded = lambda line: (
             line if isinstance(line, bytes) else json.dumps(line).encode()
-            for line in lines
-        ]
-        (folder / "s.jsonl").write_bytes(joined.join(texts))
+        )
+        (folder / "s.jsonl").write_bytes(joined.join(map(encoded, lines)))
         return score(folder / "s.jsonl", *named(server), *options)
 
     return scored
@@ -73,9 +71,7 @@ BAD_LINES = {
         (line("u", "a\0.png"), "missing output image"),
         (line("u", images={}), "the sample has no output image"),
     ],
-    "tool_error": [
-        (line("u", "https://example.com/a.png"), "is a URL, not a local file")
-    ],
+    "tool_error": [(line("u", "https://example.com/a.png"), "is a URL, not a local")],
     "not_applicable": [
         (line("u", texts={}), UNTOLD),
         (line("u", texts={}, kind=""), UNTOLD),
@@ -115,46 +111,40 @@ def test_damaged_images_fail_their_samples(score, folder, name, kept):
 
 def test_a_line_without_a_uid_is_called_by_its_output_or_number(score):
     unnamed = {name: value for name, value in line("").items() if name != "uid"}
-    code, rows, _, _ = score(
-        unnamed, unnamed, {**unnamed, "image_model": "m"}, {**unnamed, "images": {}}
-    )
-    assert [(row["image_model"], row["uid"]) for row in rows] == [
-        ("", "a"),
-        ("", "a_2"),
-        ("m", "a"),
-        ("", "4"),
-    ]
+    of_model = {**unnamed, "image_model": "m"}
+    empty = {**unnamed, "images": {}}
+    _, rows, _, _ = score(unnamed, unnamed, of_model, empty)
+    found = [(row["image_model"], row["uid"]) for row in rows]
+    assert found == [("", "a"), ("", "a_2"), ("m", "a"), ("", "4")]
     code, _, _, said = score(unnamed, line("a"))
     assert code == 1
     assert "line 1 and line 2 both have uid 'a' (tig)" in said
 
 
 def test_a_byte_order_mark_and_carriage_returns_are_read(score):
-    code, rows, _, _ = score(
-        b"\xef\xbb\xbf" + json.dumps(line("1")).encode(), line("2"), b"", joined=b"\r\n"
-    )
+    first = b"\xef\xbb\xbf" + json.dumps(line("1")).encode()
+    code, rows, _, _ = score(first, line("2"), b"", joined=b"\r\n")
     assert code == 0
     assert [(row["uid"], row["status"]) for row in rows] == [("1", "ok"), ("2", "ok")]
 
 
-@pytest.mark.parametrize(
-    ("bad", "reason"),
-    [
-        (b"{", "not a JSON object"),
-        (line("u", image="x"), "unknown key 'image'; known keys: "),
-        (line("u", "nowhere.png"), "missing output image"),
-        (line("u", texts={}), "the sample has no prompt text"),
-        (line("u", "cut"), "/cut "),
-    ],
+STRICT = (
+    (b"{", "not a JSON object"),
+    (line("u", image="x"), "unknown key 'image'; known keys: "),
+    (line("u", "nowhere.png"), "missing output image"),
+    (line("u", texts={}), "the sample has no prompt text"),
+    (line("u", "cut"), "/cut "),
 )
-def test_strict_stops_at_the_first_bad_line(score, server, folder, bad, reason):
+
+
+def test_strict_stops_at_the_first_bad_line(score, server, folder):
     (folder / "cut").write_bytes((folder / "a.png").read_bytes()[:900])
-    code, rows, _, said = score(
-        line("1"), b"", bad, line("4", "nowhere.png"), options=["--strict"]
-    )
-    assert (code, rows) == (1, [])
-    assert said.startswith(f"vieval: {folder / 's.jsonl'}: line 3: ")
-    assert reason in said
+    last = line("4", "nowhere.png")
+    for bad, reason in STRICT:
+        code, rows, _, said = score(line("1"), b"", bad, last, options=["--strict"])
+        assert (code, rows) == (1, [])
+        assert said.startswith(f"vieval: {folder / 's.jsonl'}: line 3: ")
+        assert reason in said
     assert server.stats()["requests"] == 0
 
 
@@ -166,11 +156,11 @@ def test_a_run_of_bad_lines_alone_says_that_nothing_could_be_judged(score, serve
     assert server.stats()["requests"] == 0
 
 
-def test_a_verdict_on_a_bad_line_can_be_shown(score, folder, capsys):
+def test_a_verdict_on_a_bad_line_can_be_shown(score, folder, vieval):
     score(line("first"), b"{", line("u", "nowhere.png"))
-    for uid in ("line 2", "u"):
-        assert main(["show", str(folder / "verdicts.jsonl"), uid]) == 0
+    verdicts = folder / "verdicts.jsonl"
     page = folder / "p.html"
-    command = ["show", str(folder / "verdicts.jsonl"), "u", "--html", str(page)]
-    assert main(command) == 0
+    for uid in ("line 2", "u"):
+        vieval("show", verdicts, uid)
+    vieval("show", verdicts, "u", "--html", page)
     assert "missing output image" in page.read_text()

@@ -4,22 +4,23 @@ import io
 import json
 from pathlib import Path
 
+import pytest
+
 from vieval_plugin import Backbone, evaluate
 from vieval_plugin.benchmarks import vieval_demo
 
 
-def test_cache_shows_exports_and_clears(store, server, vieval):
-    evaluate(
-        vieval_demo.load(Path(), "tig")[:2],
-        backbone=Backbone(model="fake", base_url=server.base_url),
-    )
-    assert "fake  4 replies" in vieval("cache", "info").out
+@pytest.fixture
+def kept(store, server):
+    """A store with two replies."""
+    backbone = Backbone(model="fake", base_url=server.base_url)
+    evaluate(vieval_demo.load(Path(), "tig")[:1], backbone=backbone)
+    return store
+
+
+def test_cache_exports(kept, vieval):
     exported = [json.loads(line) for line in vieval("cache", "export").out.splitlines()]
-    assert len(exported) == 4
-    assert all(row["reply"]["kind"] == "Text" for row in exported)
-    printed = vieval("cache", "clear", "--model", "fak", "--yes", code=1).err
-    assert printed.endswith("contains no replies from 'fak'; did you mean fake?\n")
-    assert vieval("cache", "clear", "--yes").out == "deleted 4 replies\n"
+    assert [row["reply"]["kind"] for row in exported] == ["Text"] * 2
 
 
 class Terminal(io.StringIO):
@@ -27,25 +28,18 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_clear_deletes_nothing_unasked(store, server, monkeypatch, vieval):
-    evaluate(
-        vieval_demo.load(Path(), "tig")[:1],
-        backbone=Backbone(model="fake", base_url=server.base_url),
-    )
+def test_clear_deletes_nothing_unasked(kept, monkeypatch, vieval):
+    clear = "cache clear --model fake"
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    told = vieval("cache", "clear", "--model", "fake", code=1)
-    assert (told.out, told.err) == (
-        "",
-        "vieval: cannot ask for confirmation without a terminal; pass --yes\n",
-    )
+    told = vieval(clear, code=1)
+    line = "cannot ask for confirmation without a terminal; pass --yes"
+    assert (told.out, told.err) == ("", f"vieval: {line}\n")
+    replies = f"2 replies from fake in {kept}"
+    asked = f"delete {replies}? Requesting them again costs calls. [y/N] "
     for answer in ("", "n\n", "\n", "nay\n"):
         monkeypatch.setattr("sys.stdin", Terminal(answer))
-        out = vieval("cache", "clear", "--model", "fake").out
-        assert out.startswith(
-            f"delete 2 replies from fake in {store}? Requesting them again costs calls. [y/N] "
-        )
-        assert out.endswith(f"not confirmed: kept 2 replies from fake in {store}\n")
+        out = vieval(clear).out
+        assert out.startswith(asked)
+        assert out.endswith(f"not confirmed: kept {replies}\n")
     monkeypatch.setattr("sys.stdin", Terminal("Yes\n"))
-    assert vieval("cache", "clear", "--model", "fake").out.endswith(
-        "deleted 2 replies\n"
-    )
+    assert vieval(clear).out.endswith("deleted 2 replies\n")

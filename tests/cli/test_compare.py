@@ -31,79 +31,64 @@ def judged(folder, backbone, scored, benchmark="vieval_demo"):
     return a_rated_folder(path, scored, source=source, benchmark=benchmark)
 
 
-def compare(capsys, *arguments):
-    assert main(["compare", *map(str, arguments)]) == 0
-    return capsys.readouterr().out
+@pytest.fixture
+def compare(vieval):
+    return lambda *arguments: vieval("compare", *arguments).out
 
 
 def headline(numbers):
     """The numbers by which judges are ranked."""
-    of_judges = [
-        row
-        for row in numbers
-        if (row["role"], row["part"], row["statistic"]) == ("judge", "all", "spearman")
-    ]
-    return [row for row in of_judges if not row["breakdown"]]
+    fields = ("role", "part", "statistic", "breakdown")
+    ranked = ("judge", "all", "spearman", "")
+    return [row for row in numbers if tuple(row[name] for name in fields) == ranked]
 
 
-def test_judges_are_ranked_and_their_differences_tested(tmp_path, capsys):
+def test_judges_are_ranked_and_their_differences_tested(tmp_path, compare):
     out = tmp_path / "out"
-    given = [
-        judged(tmp_path, "poor", poor),
-        judged(tmp_path, "right", right),
-        judged(tmp_path, "alike", right),
-    ]
-    shown = compare(capsys, *given, "--draws", 300, "--seed", 7, "--out", out)
-    lines = shown.splitlines()
+    judges = (("poor", poor), ("right", right), ("alike", right))
+    given = [judged(tmp_path, *judge) for judge in judges]
+    shown = compare(*given, "--draws", 300, "--seed", 7, "--out", out)
     found = sorted(path.name for path in out.iterdir() if path.suffix != ".parquet")
     assert found == FILES
-    pairs = csv_rows(out / "pairs.csv")
-    assert [(row["better"], row["worse"]) for row in pairs] == [
-        ("alike", "poor"),
-        ("alike", "right"),
-        ("right", "poor"),
-    ]
-    found = [float(row["p_adjusted"]) for row in pairs]
-    assert found == (pytest.approx([3 / 10_001, 1, 3 / 10_001], abs=1e-5))
+    rows = csv_rows(out / "pairs.csv")
+    found = [(row["better"], row["worse"]) for row in rows]
+    assert found == [("alike", "poor"), ("alike", "right"), ("right", "poor")]
+    found = [float(row["p_adjusted"]) for row in rows]
+    assert found == pytest.approx([3 / 10_001, 1, 3 / 10_001], abs=1e-5)
     text = (out / "findings.json").read_text()
     document = json.loads(text, parse_constant=pytest.fail)
-    assert document["draws"] == 300
-    assert document["seed"] == 7
-    assert document["failures"] == "drop"
+    settings = [document[name] for name in ("draws", "seed", "failures")]
+    assert settings == [300, 7, "drop"]
     found = [(one["title"], one["evidence"]) for one in document["answers"]]
-    assert found == [tuple(lines[:2])]
-    assert document["pairs"][0]["better"] == "alike"
-    assert document["pairs"][0]["worse"] == "poor"
+    assert found == [tuple(shown.splitlines()[:2])]
     values = {one["system"]: one["value"] for one in headline(document["numbers"])}
-    for row, pair in zip(pairs, document["pairs"], strict=True):
-        assert pair["difference"] == pytest.approx(
-            values[pair["better"]] - values[pair["worse"]], abs=1e-5
-        )
-        assert float(row["difference"]) == pytest.approx(pair["difference"], abs=1e-5)
+    for row, pair in zip(rows, document["pairs"], strict=True):
+        assert (pair["better"], pair["worse"]) == (row["better"], row["worse"])
+        difference = values[pair["better"]] - values[pair["worse"]]
+        assert pair["difference"] == pytest.approx(difference, abs=1e-5)
+        assert float(row["difference"]) == pytest.approx(difference, abs=1e-5)
         assert pair["low"] <= pair["difference"] <= pair["high"]
         assert pair["significant"] == (pair["p_adjusted"] <= 0.05)
 
 
-def test_the_same_command_prints_the_same_and_another_seed_does_not(tmp_path, capsys):
+def test_the_same_command_prints_the_same_and_another_seed_does_not(tmp_path, compare):
     given = [judged(tmp_path, "poor", poor), judged(tmp_path, "right", right)]
-    first = compare(capsys, *given, "--draws", 100)
-    assert compare(capsys, *given, "--draws", 100) == first
-    found = compare(capsys, *given, "--draws", 100, "--seed", 1).splitlines()[:-1]
+    first = compare(*given, "--draws", 100)
+    assert compare(*given, "--draws", 100) == first
+    found = compare(*given, "--draws", 100, "--seed", 1).splitlines()[:-1]
     assert found != first.splitlines()[:-1]
 
 
-def test_draws_seed_and_policy_are_those_of_the_options(tmp_path, capsys, monkeypatch):
-    vieval = tmp_path / "vieval.yaml"
-    vieval.write_text("statistics: {draws: 50, seed: 9, failures: worst}")
-    monkeypatch.setenv("VIEVAL_CONFIG", str(vieval))
-    failing = judged(
-        tmp_path, "failing", lambda n, people: None if n < 20 else right(n, people)
-    )
-    shown = compare(capsys, failing, judged(tmp_path, "right", right))
+def test_draws_seed_and_policy_are_those_of_the_options(tmp_path, compare, monkeypatch):
+    options = tmp_path / "vieval.yaml"
+    options.write_text("statistics: {draws: 50, seed: 9, failures: worst}")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(options))
+    fails = lambda n, people: None if n < 20 else right(n, people)
+    given = [judged(tmp_path, "failing", fails), judged(tmp_path, "right", right)]
+    shown = compare(*given)
     assert re.search(r"^right - failing +80 ", shown, re.MULTILINE)
     assert (
-        "Failed verdicts count as the lowest score. A judge's missing answer to a contest counts as wrong."
-        in shown
+        "Failed verdicts count as the lowest score. A judge's missing answer" in shown
     )
     assert "50 bootstrap resamples" in shown
     assert "Seed 9." in shown
@@ -111,127 +96,95 @@ def test_draws_seed_and_policy_are_those_of_the_options(tmp_path, capsys, monkey
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        ("--draws", "0"),
-        ("--draws", "many"),
-        ("--draws", "9999999999"),
-        ("--seed", "-1"),
-        ("--seed", "1.5"),
-    ],
+    ["--draws 0", "--draws many", "--draws 9999999999", "--seed -1", "--seed 1.5"],
 )
 def test_wrong_usage_is_told_as_such(wrong, capsys):
     with pytest.raises(SystemExit) as end:
-        main(["compare", "somewhere", *wrong])
+        main(["compare", "somewhere", *wrong.split()])
     assert end.value.code == 2
     assert "must be a whole number" in capsys.readouterr().err
+
+
+def logged(shared_data, log, parts):
+    """The authors' verdicts of a setting."""
+    benchmark = benchmark_registry.benchmark("imagenhub")
+    path = shared_data / "viescore_logs" / f"results_{log}"
+    recorded = replay.load(path, "viescore")
+    for part in parts or benchmark.parts:
+        for sample in benchmark.load(shared_data, part):
+            yield sample, recorded.verdict(sample.id)[0]
 
 
 @pytest.fixture(scope="module")
 def gpt4v(shared_data, tmp_path_factory):
     """The authors' logs of both settings as samples files."""
-    benchmark = benchmark_registry.benchmark("imagenhub")
-    spec = judge_registry.judge("viescore")
-    folders = []
-    for name in ("gpt4v_0shot", "gpt4v_1shot"):
-        path = shared_data / "viescore_logs" / f"results_{name}"
-        recorded = replay.load(path, spec.name)
-        rows = [
-            (s, recorded.verdict(s.id)[0])
-            for part in benchmark.parts
-            for s in benchmark.load(shared_data, part)
-        ]
-        folders.append(samples(tmp_path_factory.mktemp(name), rows, name, spec.aspects))
-    return folders
-
-
-def test_gpt4v_is_worse_with_an_example(gpt4v, tmp_path, capsys):
-    """The published finding, on 2,497 samples that both scored; and the values of all 4,490:
-    .416 / .345 / .364.
-    """
-    again = tmp_path / "again"
-    shown = compare(capsys, *gpt4v, "--out", tmp_path)
-    title = "gpt4v_0shot agrees best with annotators on imagenhub."
-    assert shown.startswith(
-        f"{title}\nSpearman of gpt4v_0shot: 0.36, 0.07 higher than gpt4v_1shot ("
-    )
-    assert re.findall(
-        r"^imagenhub: Spearman's correlation with the ratings on (.*)$",
-        shown,
-        re.MULTILINE,
-    ) == [
-        f"{aspect}, averaged over image models and task types (Fisher); Holm correction over 1 pair"
-        for aspect in ("O", "SC", "PQ")
+    aspects = judge_registry.judge("viescore").aspects
+    return [
+        samples(tmp_path_factory.mktemp(n), logged(shared_data, n, ()), n, aspects)
+        for n in ("gpt4v_0shot", "gpt4v_1shot")
     ]
+
+
+def test_gpt4v_is_worse_with_an_example(gpt4v, tmp_path, compare):
+    """The published finding on 2,497 samples, and .416 / .345 / .364 on all 4,490."""
+    shown = compare(*gpt4v, "--out", tmp_path)
+    title = "gpt4v_0shot agrees best with annotators on imagenhub."
+    evidence = "Spearman of gpt4v_0shot: 0.36, 0.07 higher than gpt4v_1shot ("
+    assert shown.startswith(f"{title}\n{evidence}")
+    told = "averaged over image models and task types (Fisher); Holm correction over 1 pair"
+    heading = "^imagenhub: Spearman's correlation with the ratings on (.*)$"
+    found = re.findall(heading, shown, re.MULTILINE)
+    assert found == [f"{aspect}, {told}" for aspect in ("O", "SC", "PQ")]
     found = len(re.findall(r"^gpt4v_0shot - gpt4v_1shot +2497 ", shown, re.MULTILINE))
     assert found == 3
     rows = csv_rows(tmp_path / "pairs.csv")
     assert [row["aspect"] for row in rows] == ["O", "SC", "PQ"]
     for row in rows:
-        assert row["better"] == "gpt4v_0shot"
-        assert row["worse"] == "gpt4v_1shot"
-        assert row["n"] == "2497"
+        found = (row["better"], row["worse"], row["n"])
+        assert found == ("gpt4v_0shot", "gpt4v_1shot", "2497")
         assert 0 < float(row["low"]) < float(row["difference"]) < float(row["high"])
         assert 0 < float(row["p"]) == float(row["p_adjusted"]) < 0.05
-    text = (gpt4v[0] / "1_samples_task.jsonl").read_text()
+    again = tmp_path / "again"
     again.mkdir()
+    text = (gpt4v[0] / "1_samples_task.jsonl").read_text()
     (again / "1_samples_task.jsonl").write_text(text.replace("gpt4v_0shot", "again"))
-    compare(capsys, gpt4v[0], again, "--draws", 50, "--out", tmp_path)
-    judges, pairs = (
-        csv_rows(tmp_path / f"{what}.csv") for what in ("numbers", "pairs")
-    )
-    judges = headline(judges)
+    compare(gpt4v[0], again, "--draws", 50, "--out", tmp_path)
+    judges = headline(csv_rows(tmp_path / "numbers.csv"))
     values = {(row["aspect"], round(float(row["value"]), 3)) for row in judges}
     assert values == {("O", 0.364), ("SC", 0.416), ("PQ", 0.345)}
     found = {(row["rank_from"], row["rank_to"], row["n"]) for row in judges}
     assert found == {("1", "2", "4490")}
+    pairs = csv_rows(tmp_path / "pairs.csv")
     found = {tuple(row[n] for n in ("difference", "low", "high", "p")) for row in pairs}
     assert found == {("0", "0", "0", "1")}
 
 
-def test_unranked_judges_are_a_family_of_their_own(shared_data, tmp_path, capsys):
-    """GPT-4v without an example, with one, and a judge of one task type that scores as the first
-    does.
-    """
-    benchmark = benchmark_registry.benchmark("imagenhub")
-    spec = judge_registry.judge("viescore")
+def test_unranked_judges_are_a_family_of_their_own(shared_data, tmp_path, compare):
+    """GPT-4v without an example, with one, and the first on one task type alone."""
     folders = []
     for name, log, parts in (
         ("first", "gpt4v_0shot", ("cig", "sdie")),
         ("second", "gpt4v_1shot", ("cig", "sdie")),
         ("one type", "gpt4v_0shot", ("cig",)),
     ):
-        path = shared_data / "viescore_logs" / f"results_{log}"
-        recorded = replay.load(path, spec.name)
         rows = [
-            (s, recorded.verdict(s.id)[0])
-            for part in parts
-            for s in benchmark.load(shared_data, part)
-        ]
-        rows = [
-            (s, Verdict({"SC": v.scores["SC"]}, v.status))
-            for s, v in rows
-            if "SC" in v.scores
+            (sample, Verdict({"SC": verdict.scores["SC"]}, verdict.status))
+            for sample, verdict in logged(shared_data, log, parts)
+            if "SC" in verdict.scores
         ]
         folders.append(samples(tmp_path / name, rows, name, ("SC",)))
-    shown = compare(capsys, *folders, "--draws", 50, "--out", tmp_path / "out")
+    shown = compare(*folders, "--draws", 50, "--out", tmp_path / "out")
     family = "Holm correction over 1 pair of ranked judges, and separately over 2 pairs with unranked judges"
     first, evidence, *_ = shown.splitlines()
     assert first == "Of the two ranked, first agrees best with annotators on imagenhub."
     assert family not in evidence
     assert f"; {family}\n" in shown
-    pairs = {
-        frozenset((row["better"], row["worse"])): row
-        for row in csv_rows(tmp_path / "out" / "pairs.csv")
-    }
-    ranked, same, other = (
-        pairs[frozenset(labels)]
-        for labels in (
-            ("first", "second"),
-            ("first", "one type"),
-            ("second", "one type"),
-        )
-    )
+    rows = csv_rows(tmp_path / "out" / "pairs.csv")
+    pairs = {frozenset((row["better"], row["worse"])): row for row in rows}
+    ranked = pairs[frozenset(("first", "second"))]
+    same = pairs[frozenset(("first", "one type"))]
+    other = pairs[frozenset(("second", "one type"))]
     assert float(ranked["p_adjusted"]) == float(ranked["p"])
     assert (same["difference"], same["p_adjusted"]) == ("0", "1")
-    found = float(other["p_adjusted"])
-    assert found == (pytest.approx(min(1, 2 * float(other["p"])), abs=1e-5))
+    twice = min(1, 2 * float(other["p"]))
+    assert float(other["p_adjusted"]) == pytest.approx(twice, abs=1e-5)

@@ -10,7 +10,6 @@ from tests.extras import needs
 from tests.work import run_process
 
 pytestmark = needs("shtab")
-
 BASH = """
 source {script}
 COMP_WORDS=({words}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 ))

@@ -1,6 +1,7 @@
 """`vieval doctor`: what is wrong is found, and no key shown."""
 
 import importlib.util
+import itertools
 import json
 import re
 
@@ -9,14 +10,8 @@ KEY = "sk-distinctive-0123456789"
 
 def checks_of(out):
     """The lines on checks, which stand behind those on what can be done."""
-    lines = out.splitlines()
-    return lines[
-        next(
-            number
-            for number, line in enumerate(lines)
-            if re.search(r"\bchecks\b", line)
-        ) :
-    ]
+    is_before = lambda line: not re.search(r"\bchecks\b", line)
+    return list(itertools.dropwhile(is_before, out.splitlines()))
 
 
 def test_an_installation_without_data_and_servers_is_healthy(vieval):
@@ -29,36 +24,33 @@ def test_an_installation_without_data_and_servers_is_healthy(vieval):
 
 def parts(out):
     """What can be done, and what the rest needs, of what doctor printed."""
-    can, needs = re.fullmatch(
-        r"You can:\n((?:  [^\n]*\n)+)\n(?:You need:\n((?:  [^\n]*\n)+)\n)?.*",
-        out,
-        re.DOTALL,
-    ).groups()
+    form = r"You can:\n((?:  [^\n]*\n)+)\n(?:You need:\n((?:  [^\n]*\n)+)\n)?.*"
+    can, needs = re.fullmatch(form, out, re.DOTALL).groups()
     return can.splitlines(), (needs or "").splitlines()
+
+
+def has(lines, pattern):
+    return any(re.match(pattern, line) for line in lines)
 
 
 def test_what_is_ready_comes_first_and_then_what_the_rest_needs(vieval, server):
     can, needs = parts(vieval("doctor").out)
-    assert any(
-        re.match(r"  score images with ssim, .*sharpness$", line) for line in can
-    )
+    assert has(can, r"  score images with ssim, .*sharpness$")
     [of_model] = [line for line in needs if "viescore" in line]
-    assert re.match(
-        (
-            r"  to score images with .*viescore.*: a model on a server \(--model NAME --base-url "
-            r"URL\); see http"
-        ),
-        of_model,
-    )
-    assert any(
-        "benchmarks, such as" in line and "`vieval prepare NAME`" in line
-        for line in needs
-    )
+    needed = r"a model on a server \(--model NAME --base-url URL\); see http"
+    assert re.match(rf"  to score images with .*viescore.*: {needed}", of_model)
+    assert has(needs, r".*benchmarks, such as.*`vieval prepare NAME`")
     can, needs = parts(vieval("doctor", "--base-url", server.base_url).out)
-    assert any(
-        re.match(r"  score images with .*viescore.* by fake$", line) for line in can
-    )
-    assert not any("viescore" in line for line in needs)
+    assert has(can, r"  score images with .*viescore.* by fake$")
+    assert not has(needs, ".*viescore")
+
+
+LACKING = (
+    ("score images with ssim, psnr", "metrics"),
+    ("score images with clip_score", "scorers"),
+    ("run lmms-eval tasks on vieval_demo", "lmms-eval"),
+    ("serve judges as rewards", "http"),
+)
 
 
 def test_what_a_light_installation_lacks_is_named(monkeypatch, vieval):
@@ -70,56 +62,39 @@ def test_what_a_light_installation_lacks_is_named(monkeypatch, vieval):
         return import_module(name, *rest)
 
     absent = ("torch", "aiohttp", "lmms_eval")
-    monkeypatch.setattr(
-        importlib.util,
-        "find_spec",
-        lambda name, *rest: None if name in absent else find_spec(name, *rest),
-    )
+    hidden = lambda name, *rest: None if name in absent else find_spec(name, *rest)
+    monkeypatch.setattr(importlib.util, "find_spec", hidden)
     monkeypatch.setattr(importlib, "import_module", imported)
     monkeypatch.setenv("PATH", "")  # no nvidia-smi
     out = vieval("doctor").out
     assert re.search("^ok .*no GPU: set PIP_EXTRA_INDEX_URL=https://", out, re.M)
     can, needs = parts(out)
     assert "  score images with histogram" in can
-    for job, extra in (
-        ("score images with ssim, psnr", "metrics"),
-        ("score images with clip_score", "scorers"),
-        ("run lmms-eval tasks on vieval_demo", "lmms-eval"),
-        ("serve judges as rewards", "http"),
-    ):
-        assert any(
-            line.startswith(f"  to {job}")
-            and f'pip install ".[{extra}]" in a checkout' in line
-            for line in needs
-        ), job
+    for job, extra in LACKING:
+        [line] = [line for line in needs if line.startswith(f"  to {job}")]
+        assert f'pip install ".[{extra}]" in a checkout' in line
 
 
 def test_a_server_is_asked_by_its_address_alone(server, monkeypatch, vieval):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     out = vieval("doctor", "--base-url", server.base_url).out
-    assert (
-        f"ok       backbone judge: fake at {server.base_url}: answers; schemas enforced"
-        in out
-    )
+    answers = f"fake at {server.base_url}: answers; schemas enforced"
+    assert f"ok       backbone judge: {answers}" in out
     assert KEY not in out
 
 
 def test_problems_are_told_without_keys(server, monkeypatch, vieval, tmp_path):
     """Without extras too, where the approved output is not held."""
     urls = {"judge": server.base_url, "away": "http://127.0.0.1:9/v1"}
-    backbones = {
-        name: {"model": "fake", "base_url": url, "api_key_env": "GOOD_KEY"}
-        for name, url in urls.items()
-    }
+    model = {"model": "fake", "api_key_env": "GOOD_KEY"}
+    backbones = {name: {**model, "base_url": url} for name, url in urls.items()}
     (tmp_path / "v.yaml").write_text(json.dumps({"backbones": backbones}))
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "v.yaml"))
     monkeypatch.setenv("GOOD_KEY", KEY)
     monkeypatch.setattr("vieval_plugin.cli.doctor._SECONDS", 2.0)
     printed = vieval("doctor", code=1)
-    assert [line.split()[0] for line in checks_of(printed.out)[2:4]] == [
-        "PROBLEM",
-        "ok",
-    ]
+    found = [line.split()[0] for line in checks_of(printed.out)[2:4]]
+    assert found == ["PROBLEM", "ok"]
     assert KEY not in printed.out + printed.err
 
 

@@ -1,11 +1,8 @@
-"""How our commands end: output is tried before anything is paid for, signals end them in order,
-nothing ends in a traceback.
-"""
+"""How commands end: output is tried first, signals end in order, nothing in a traceback."""
 
 import asyncio
 import configparser
 import gc
-import importlib.metadata
 import json
 import logging
 import os
@@ -18,12 +15,10 @@ import threading
 from pathlib import Path
 from shlex import split
 
-import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, Fault
 from tests.refusals import refusal
-from tests.stored_results import write_lines
 from tests.work import run_process, until
 from vieval_plugin.cli import main
 from vieval_plugin.media.files import require_writable, write_whole
@@ -31,66 +26,36 @@ from vieval_plugin.media.files import require_writable, write_whole
 HERE = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def samples(tmp_path):
-    """Samples of one's own, as many as asked, all different."""
-
-    def made(count):
-        PIL.Image.effect_noise((64, 48), 60).save(tmp_path / "a.png")
-        rows = [
-            {
-                "uid": str(n),
-                "kind": "tig",
-                "images": {"output": "a.png"},
-                "texts": {"prompt": f"noise {n}"},
-            }
-            for n in range(count)
-        ]
-        write_lines(tmp_path / "s.jsonl", rows)
-        return tmp_path / "s.jsonl"
-
-    return made
-
-
 def scoring(file, out, server):
     return split(f"score {file} --out {out} --model fake --base-url {server.base_url}")
+
+
+CODE = "import sys; from vieval_plugin.cli import main; sys.exit(main(sys.argv[1:]))"
+COMMAND = (sys.executable, "-c", CODE)
 
 
 # Output.
 
 
-def unwritable(folder):
-    """Places where no file can be written, with what is said of each."""
-    (folder / "file").write_text("x")
-    (folder / "there").mkdir()
-    return {
-        "a folder": (folder / "there", "Is a directory"),
-        "below a file": (folder / "file" / "v.jsonl", "Not a directory"),
-        "the root": (Path("/"), "Is a directory"),
-        "a name that is too long": (folder / ("x" * 300), "File name too long"),
-        "a folder of the system's": (
-            Path("/proc/nowhere/v.jsonl"),
-            "No such file or directory",
-        ),
-        "a device": (Path("/dev/null"), "Not a plain file"),
-    }
+CHOOSE = "; free disk space or choose another"
+PLACES = {
+    "a folder": ("there", "Is a directory"),
+    "below a file": ("file/v.jsonl", "Not a directory"),
+    "the root": ("/", "Is a directory"),
+    "a name that is too long": ("x" * 300, "File name too long"),
+    "a folder of the system's": ("/proc/nowhere/v.jsonl", "No such file or directory"),
+    "a device": ("/dev/null", "Not a plain file"),
+}
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
-        "a folder",
-        "below a file",
-        "the root",
-        "a name that is too long",
-        "a folder of the system's",
-        "a device",
-    ],
-)
-def test_unwritable_places(samples, server, store, tmp_path, vieval, place):
-    out, reason = unwritable(tmp_path)[place]
-    printed = vieval(*scoring(samples(1), out, server), code=1).err
-    assert f": {reason}; free disk space or choose another --out" in printed
+@pytest.mark.parametrize(("place", "reason"), PLACES.values(), ids=PLACES)
+def test_unwritable_places(
+    noise_samples, server, store, tmp_path, vieval, place, reason
+):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "there").mkdir()
+    printed = vieval(*scoring(noise_samples(1), tmp_path / place, server), code=1).err
+    assert f": {reason}{CHOOSE} --out" in printed
     assert server.stats()["requests"] == 0
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
@@ -98,53 +63,38 @@ def test_unwritable_places(samples, server, store, tmp_path, vieval, place):
 @pytest.mark.parametrize(
     "command",
     [
-        ["report", "nowhere", "--out", "{}"],
-        ["compare", "nowhere", "--out", "{}"],
-        ["export", "t2i_eval", "nowhere", "--out", "{}/x"],
-        ["show", "nowhere", "x", "--html", "{}/x"],
-        ["prompts", "import", "viescore", "nowhere", "--to", "{}"],
+        "report nowhere --out {}",
+        "compare nowhere --out {}",
+        "export t2i_eval nowhere --out {}/x",
+        "show nowhere x --html {}/x",
+        "prompts import viescore nowhere --to {}",
     ],
-    ids=lambda command: command[0],
 )
 def test_every_command_tries_its_output_first(command, tmp_path, vieval):
     (tmp_path / "file").write_text("x")
-    printed = vieval(*(part.format(tmp_path / "file") for part in command), code=1).err
-    assert (
-        f": Not a directory; free disk space or choose another {command[-2]}" in printed
-    )
+    printed = vieval(command.format(tmp_path / "file"), code=1).err
+    assert f": Not a directory{CHOOSE} {command.split()[-2]}" in printed
 
 
-def full(path):
-    """Writes in a process that may write no more than 4 KB to a file: the closest there is to a
-    full disk.
-    """
-    code = (
-        "import sys; from vieval_plugin.cli import main; sys.exit(main(sys.argv[1:]))"
-    )
+def test_a_full_disk_is_found_before_asking(noise_samples, server, tmp_path):
+    """In a process that may write no more than 4 KB to a file: the closest to a full disk."""
+    scored = scoring(noise_samples(1), tmp_path / "new" / "v.jsonl", server)
     limited = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-    return lambda *arguments: run_process(
-        [sys.executable, "-c", code, *arguments], cwd=HERE, preexec_fn=limited
-    )
-
-
-def test_a_full_disk_is_found_before_asking(samples, server, tmp_path):
-    done = full(tmp_path)(*scoring(samples(1), tmp_path / "new" / "v.jsonl", server))
+    done = run_process([*COMMAND, *scored], cwd=HERE, preexec_fn=limited)
     assert done.returncode == 1
-    assert done.stderr.endswith(
-        ": File too large; free disk space or choose another --out\n"
-    )
+    assert done.stderr.endswith(f": File too large{CHOOSE} --out\n")
     assert server.stats()["requests"] == 0
     assert sorted(os.listdir(tmp_path)) == ["a.png", "s.jsonl"]
 
 
 def test_trying_leaves_nothing_behind(tmp_path):
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old" / "v.jsonl").write_text("kept")
-    for path in (tmp_path / "old" / "v.jsonl", tmp_path / "new" / "deep" / "v.jsonl"):
+    kept = tmp_path / "old" / "v.jsonl"
+    kept.parent.mkdir()
+    kept.write_text("kept")
+    for path in (kept, tmp_path / "new" / "deep" / "v.jsonl"):
         require_writable(path)
-    found = [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))]
-    assert found == ["old", "old/v.jsonl"]
-    assert (tmp_path / "old" / "v.jsonl").read_text() == "kept"
+    assert sorted(tmp_path.rglob("*")) == [kept.parent, kept]
+    assert kept.read_text() == "kept"
 
 
 def test_a_device_is_never_replaced_by_a_file():
@@ -164,26 +114,16 @@ def started(tmp_path):
     """`vieval` in a process of its own, with a store and a cache of its own."""
     running = []
     options = tmp_path / "vieval.yaml"
+    cache = tmp_path / "cache"
     options.write_text("store: {path: replies.sqlite}\n")
+    own = {"VIEVAL_CONFIG": str(options), "XDG_CACHE_HOME": str(cache)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    settings = {"cwd": HERE, "env": {**os.environ, **own}, **pipes}
 
     def start(arguments, **how):
-        code = "import sys; from vieval_plugin.cli import main; sys.exit(main(sys.argv[1:]))"
-        environment = {
-            **os.environ,
-            "VIEVAL_CONFIG": str(options),
-            "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        }
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        running.append(
-            subprocess.Popen(
-                [sys.executable, "-c", code, *arguments],
-                cwd=HERE,
-                env=environment,
-                **pipes,
-                **how,
-            )
-        )
-        return running[-1]
+        process = subprocess.Popen([*COMMAND, *arguments], **settings, **how)
+        running.append(process)
+        return process
 
     yield start
     for process in running:
@@ -191,24 +131,30 @@ def started(tmp_path):
         process.communicate()
 
 
-@pytest.mark.parametrize("ignoring_ctrl_c", [False, True], ids=["", "begun with &"])
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_keeps_the_answers(samples, started, tmp_path, name, ignoring_ctrl_c):
-    if ignoring_ctrl_c and name == "SIGINT":
-        pytest.skip("which it ignores")
+def ignoring(number):
+    return lambda: signal.signal(number, signal.SIG_IGN)
+
+
+@pytest.mark.parametrize(
+    ("name", "begun_with_and"),
+    [
+        *(("SIGINT", False), ("SIGTERM", False), ("SIGTERM", True)),
+        *(("SIGHUP", False), ("SIGHUP", True)),
+    ],
+)
+def test_a_signal_keeps_the_answers(
+    noise_samples, started, tmp_path, name, begun_with_and
+):
+    """A shell lets what is begun with & ignore Ctrl-C."""
     number = getattr(signal, name)
-    begin = (
-        (lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
-        if ignoring_ctrl_c
-        else None
-    )
+    begin = ignoring(signal.SIGINT) if begun_with_and else None
     ended = threading.Event()
     # from the hundredth on they hang, so that the run is not over before the signal comes
     faults = lambda number, _: (
         Fault("hang") if number > 100 and not ended.is_set() else None
     )
     with FakeServer(latency=0.05, capacity=4, faults=faults) as server:
-        command = scoring(samples(100), tmp_path / "v.jsonl", server)
+        command = scoring(noise_samples(100), tmp_path / "v.jsonl", server)
         process = started(command, preexec_fn=begin)
         until(lambda: server.stats()["statuses"].get("200", 0) > 20)
         process.send_signal(number)
@@ -226,17 +172,14 @@ def test_a_signal_keeps_the_answers(samples, started, tmp_path, name, ignoring_c
         again = started(command)
         again.communicate(timeout=600)
         assert again.returncode == 0
-        assert (
-            asked <= server.stats()["statuses"]["200"] <= 201 + 32
-        )  # what was in flight may be asked again
+        # what was in flight may be asked again
+        assert asked <= server.stats()["statuses"]["200"] <= 201 + 32
 
 
-def test_a_run_that_nohup_began_outlives_its_terminal(samples, started, tmp_path):
+def test_a_run_that_nohup_began_outlives_its_terminal(noise_samples, started, tmp_path):
     with FakeServer(latency=0.05, capacity=4) as server:
-        command = scoring(samples(40), tmp_path / "v.jsonl", server)
-        process = started(
-            command, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        )
+        command = scoring(noise_samples(40), tmp_path / "v.jsonl", server)
+        process = started(command, preexec_fn=ignoring(signal.SIGHUP))
         until(lambda: server.stats()["statuses"].get("200", 0) > 5)
         process.send_signal(signal.SIGHUP)
         process.communicate(timeout=600)
@@ -269,10 +212,8 @@ def broken(monkeypatch, tmp_path):
 
 def test_an_unforeseen_error_is_one_line_with_its_traceback_file(broken, vieval):
     [line] = vieval("tasks", code=1).err.splitlines()
-    assert line.startswith(
-        "vieval: unexpected error (RuntimeError: a slip \\x1b[31m with [key] in it); the "
-        "traceback is in "
-    )
+    error = "unexpected error (RuntimeError: a slip \\x1b[31m with [key] in it)"
+    assert line.startswith(f"vieval: {error}; the traceback is in ")
     [file] = broken.rglob("*.txt")
     assert str(file) in line
     assert file.parent.stat().st_mode & 0o777 == 0o700
@@ -286,14 +227,12 @@ def test_an_unforeseen_error_is_one_line_with_its_traceback_file(broken, vieval)
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has it")
 def test_a_full_disk_under_the_output_is_one_line():
-    code = "import sys; from vieval_plugin.cli import main; sys.exit(main(['config']))"
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-c", code]
-        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        pipes = {"stdout": full, "stderr": subprocess.PIPE, "text": True}
+        ended = subprocess.run([*COMMAND, "config"], **pipes)
     assert ended.returncode == 1
-    assert ended.stderr == (
-        "vieval: output: no space left; free disk space, then run the same command again\n"
-    )
+    remedy = "free disk space, then run the same command again"
+    assert ended.stderr == f"vieval: output: no space left; {remedy}\n"
 
 
 def test_a_traceback_needs_no_cache(broken, monkeypatch, tmp_path, vieval, capsys):
@@ -312,16 +251,13 @@ def test_a_traceback_needs_no_cache(broken, monkeypatch, tmp_path, vieval, capsy
 
 def test_a_slip_while_commands_are_gathered_is_one_line(broken, monkeypatch, vieval):
     monkeypatch.setattr("vieval_plugin.cli.get_type_hints", lambda run: 1 / 0)
-    assert vieval("prepare", "imagenhub", code=1).err.startswith(
-        "vieval: unexpected error (ZeroDivisionError"
-    )
+    said = vieval("prepare", "imagenhub", code=1).err
+    assert said.startswith("vieval: unexpected error (ZeroDivisionError")
 
 
-def test_who_stops_reading_is_no_error(samples):
-    code = "import sys; from vieval_plugin.cli import main; sys.exit(main(['config']))"
-    command = [sys.executable, "-c", code]
-    stdout = subprocess.PIPE
-    process = subprocess.Popen(command, cwd=HERE, stdout=stdout, stderr=subprocess.PIPE)
+def test_who_stops_reading_is_no_error():
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([*COMMAND, "config"], cwd=HERE, **pipes)
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
@@ -342,85 +278,65 @@ sys.meta_path.insert(0, Interrupt())
 if os.environ["INTERRUPT_AT"] == "exit":
     atexit.register(os.kill, os.getpid(), signal.SIGINT)
 """
+PLACES_OF_CTRL_C = split(
+    "vieval_plugin.cli platformdirs vieval_plugin.run.shutdown vieval_plugin.cli.config "
+    "pydantic exit"
+)
+
+
+def interrupted(tmp_path, place, *command):
+    (tmp_path / "sitecustomize.py").write_text(_INTERRUPTED)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "INTERRUPT_AT": place}
+    return run_process(command, cwd=HERE, env=environment, timeout=60)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 @pytest.mark.parametrize("by", ["module", "script"])
-@pytest.mark.parametrize(
-    "place",
-    split(
-        "vieval_plugin.cli platformdirs vieval_plugin.run.shutdown "
-        "vieval_plugin.cli.config pydantic exit"
-    ),
-)
+@pytest.mark.parametrize("place", PLACES_OF_CTRL_C)
 def test_ctrl_c_leaves_no_traceback(tmp_path, by, place):
-    (tmp_path / "sitecustomize.py").write_text(_INTERRUPTED)
-    scripts = importlib.metadata.EntryPoint("vieval", *_entry_point())
-    ran = {
-        "module": ["-m", "vieval_plugin"],
-        "script": [
-            "-c",
-            f"import sys; from {scripts.module} import {scripts.attr} as main; sys.exit(main())",
-        ],
-    }[by]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "INTERRUPT_AT": place}
-    command = [sys.executable, *ran, "config"]
-    ended = run_process(command, cwd=HERE, env=environment, timeout=60)
+    module, function = _entry_point().split(":")
+    code = f"import sys; from {module} import {function} as main; sys.exit(main())"
+    ran = {"module": ("-m", "vieval_plugin"), "script": ("-c", code)}[by]
+    ended = interrupted(tmp_path, place, sys.executable, *ran, "config")
     assert ended.returncode in (130, -signal.SIGINT)
     assert "Traceback" not in ended.stderr
     assert len(ended.stderr.splitlines()) <= 1
 
 
 def _entry_point():
-    """The value and group of the command in setup.cfg."""
+    """The function of the command in setup.cfg."""
     parser = configparser.ConfigParser()
     parser.read(HERE / "setup.cfg")
     scripts = parser["options.entry_points"]["console_scripts"]
-    return dict(line.split(" = ") for line in scripts.strip().splitlines())[
-        "vieval"
-    ], "console_scripts"
+    return dict(line.split(" = ") for line in scripts.strip().splitlines())["vieval"]
 
 
 def test_ctrl_c_that_is_ignored_stays_ignored_from_the_first_import(tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(_INTERRUPTED)
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(tmp_path),
-        "INTERRUPT_AT": "platformdirs",
-    }
-    command = [
-        "sh",
-        "-c",
-        "trap '' INT; exec \"$@\"",
-        *split(f"sh {sys.executable} -m vieval_plugin config"),
-    ]
-    ended = run_process(command, cwd=HERE, env=environment, timeout=60)
+    ignored = ("sh", "-c", "trap '' INT; exec \"$@\"", "sh")
+    command = (sys.executable, "-m", "vieval_plugin", "config")
+    ended = interrupted(tmp_path, "platformdirs", *ignored, *command)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("trouble", ["key", "death", "ctrl-c"])
-def test_none_is_lost(samples, server, store, tmp_path, caplog, capsys, trouble):
+def test_none_is_lost(noise_samples, store, tmp_path, caplog, vieval, trouble):
     """asyncio tells of such ones when they are collected."""
 
     def faults(number, body):
         if trouble == "ctrl-c" and number == 10:
             os.kill(os.getpid(), signal.SIGINT)
-        return (
-            Fault("death", seconds=60) if trouble == "death" and number == 10 else None
-        )
+        dies = trouble == "death" and number == 10
+        return Fault("death", seconds=60) if dies else None
 
-    with FakeServer(
-        faults=faults, api_key="other" if trouble == "key" else "", latency=0.01
-    ) as own:
-        options = tmp_path / "vieval.yaml"
+    key = "other" if trouble == "key" else ""
+    with FakeServer(faults=faults, api_key=key, latency=0.01) as own:
         judge = {"model": "fake", "base_url": own.base_url, "patience": 0.5}
-        options.write_text(
-            json.dumps({"backbones": {"judge": judge}, "store": {"path": "r.sqlite"}})
-        )
+        options = {"backbones": {"judge": judge}, "store": {"path": "r.sqlite"}}
+        (tmp_path / "vieval.yaml").write_text(json.dumps(options))
         with caplog.at_level(logging.WARNING, logger="asyncio"):
-            code = main(["score", str(samples(60)), "--out", str(tmp_path / "v.jsonl")])
+            scored = ("score", noise_samples(60), "--out", tmp_path / "v.jsonl")
+            said = vieval(*scored, code=130 if trouble == "ctrl-c" else 1).err
             gc.collect()
-    assert code == (130 if trouble == "ctrl-c" else 1)
     assert "never retrieved" not in caplog.text
-    assert "Traceback" not in capsys.readouterr().err
+    assert "Traceback" not in said
     assert not asyncio.all_tasks(asyncio.new_event_loop())

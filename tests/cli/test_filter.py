@@ -3,11 +3,12 @@
 import io
 import json
 import tarfile
-from shlex import split
+from pathlib import Path
 
 import pytest
 
 from tests.extras import needs
+from tests.fake_server import named
 from tests.shard_runs import (
     metadata,
     parquet,
@@ -17,6 +18,7 @@ from tests.shard_runs import (
     write_parquet,
     write_tar,
 )
+from tests.stored_results import read_lines
 
 pytestmark = needs("duckdb")
 SHARPNESS = ("--judge", "sharpness")
@@ -25,264 +27,225 @@ SHARPNESS = ("--judge", "sharpness")
 @pytest.fixture
 def data(tmp_path):
     folder = write_parquet(tmp_path / "data" / "deep", rows_each=40)
-    (folder.parent / "other").mkdir()
-    (folder / "part-2.parquet").rename(folder.parent / "other" / "part-2.parquet")
+    other = folder.parent / "other"
+    other.mkdir()
+    (folder / "part-2.parquet").rename(other / "part-2.parquet")
     return folder.parent
 
 
-def test_a_folder_of_parquet_files_becomes_a_filtered_data_set(vieval, data, tmp_path):
-    twice = tmp_path / "twice"
-    out, kept = tmp_path / "out", tmp_path / "kept"
-    vieval("score", data, *SHARPNESS, "--out", out, "--rows-per-shard", "8")
+def rows_in(folder):
+    """The rows of a data set."""
+    files = sorted(folder.rglob("*.parquet"))
+    return [row for file in files for row in parquet.read_table(file).to_pylist()]
+
+
+@pytest.fixture
+def scored(vieval, tmp_path):
+    """Verdicts by sharpness on a data set; their folder."""
+
+    def judged(data, *flags):
+        out = tmp_path / "out"
+        vieval("score", data, *SHARPNESS, "--out", out, *flags)
+        return out
+
+    return judged
+
+
+@pytest.fixture
+def filtered(vieval, tmp_path):
+    """Filters verdicts into `kept`; what is printed."""
+
+    def run(out, where, *flags, name="kept", code=0):
+        given = ("--where", where, "--out", tmp_path / name)
+        said = vieval("filter", out, *given, *flags, code=code)
+        return said.err if code else said.out
+
+    return run
+
+
+def test_a_folder_of_parquet_files_becomes_a_filtered_data_set(
+    vieval, scored, filtered, data, tmp_path
+):
+    out = scored(data, "--rows-per-shard", "8")
     vieval("shards", out, "--verify")
     assert "PQ" in vieval("rank", out).out
     scores = {row["uid"]: row["scores"]["PQ"] for row in verdicts(out)}
     limit = sorted(scores.values())[90]
-    printed = vieval(
-        "filter", out, "--where", f"PQ >= {limit!r} and status = 'ok'", "--out", kept
-    ).out
+    printed = filtered(out, f"PQ >= {limit!r} and status = 'ok'")
     passing = [uid for uid, score in scores.items() if score >= limit]
     assert f"{len(passing)} of 120 rows" in printed
-    given = {
-        row["uid"]: row
-        for file in sorted(data.rglob("*.parquet"))
-        for row in parquet.read_table(file).to_pylist()
-    }
-    written = [
-        row
-        for file in sorted(kept.rglob("*.parquet"))
-        for row in parquet.read_table(file).to_pylist()
-    ]
-    assert written == [
+    given = {row["uid"]: row for row in rows_in(data)}
+    assert rows_in(tmp_path / "kept") == [
         {**given[uid], "PQ": scores[uid], "status": "ok", "verdict_uid": uid}
         for uid in given
         if uid in passing
     ]
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
     # what was filtered is judged again as any data set is, and filtered again
-    vieval("score", kept, *SHARPNESS, "--out", tmp_path / "again")
-    again = (*split(f"filter {tmp_path}/again --where 'PQ > 0' --out {twice}"),)
-    assert "--prefix" in vieval(*again, code=1).err
+    again = tmp_path / "again"
+    twice = tmp_path / "twice"
+    vieval("score", tmp_path / "kept", *SHARPNESS, "--out", again)
+    assert "--prefix" in filtered(again, "PQ > 0", name="twice", code=1)
     assert not twice.exists()
-    vieval(*again, "--prefix", "second_")
-    first = parquet.read_table(next(twice.rglob("*.parquet"))).to_pylist()[0]
+    filtered(again, "PQ > 0", "--prefix", "second_", name="twice")
+    first = rows_in(twice)[0]
     assert first["second_PQ"] == first["PQ"]
 
 
-def test_conditions_are_sql_on_all_that_a_verdict_has(vieval, server, tmp_path):
-    data = write_parquet(tmp_path / "data", 1)
-    out = tmp_path / "out"
-    vieval(
-        "score", data, "--model", "fake", "--base-url", server.base_url, "--out", out
-    )
-    conditions = (
-        ("SC is not null and file = 'part-0.parquet'", 40),
-        ('"row" % 4 = 1', 10),
-        ("rationale like '%' and calls = 2 and draw = 0", 40),
-        ("uid in ('u1', 'u7') or SC < -1", 2),
-        ("len(sub_scores) > 0 and tokens.input > 0", 40),
-    )
-    for number, (where, passes) in enumerate(conditions):
-        path = tmp_path / str(number)
-        printed = vieval("filter", out, "--where", where, "--out", path).out
-        assert f"{passes} of 40 rows" in printed
-
-
-QUERY, UNUSABLE = "got a query", "invalid condition"
-
-
-@pytest.mark.parametrize(
-    ("where", "key"),
-    [
-        ("(SELECT count(*) FROM sniff_csv('/etc/passwd')) > 0", QUERY),
-        ("(SELECT count(*) FROM read_text('/etc/passwd')) > 0", QUERY),
-        ("(FROM glob('/etc/pass*') SELECT count(*)) > 0", QUERY),
-        ("EXISTS (FROM 'http://127.0.0.1:1/x.csv')", QUERY),
-        ("(SELECT count(*) FROM duckdb_settings()) > 0", QUERY),
-        ("(SELECT count(*) FROM enable_logging(storage='stdout')) > 0", QUERY),
-        ("(SELECT count(*) FROM query('ATTACH ''x.db''')) > 0", QUERY),
-        ("(SELECT count(*) FROM range(1000000000000)) > 0", QUERY),
-        ("PQ IN (FROM range(2))", QUERY),
-        ("ARRAY(SELECT 1)[1] = 1", QUERY),
-        ("(PIVOT verdicts ON kind) > 0", QUERY),
-        ("PQ > 0; ATTACH 'x.db'", QUERY),
-        ("PQ > 0) TO 'x.csv' --", UNUSABLE),
-        ("getenv('HOME') <> ''", UNUSABLE),
-        ("read_text('/etc/passwd') <> ''", UNUSABLE),
-        ("load_aws_credentials() is null", UNUSABLE),
-    ],
+CONDITIONS = (
+    ("SC is not null and file = 'part-0.parquet'", 40),
+    ('"row" % 4 = 1', 10),
+    ("rationale like '%' and calls = 2 and draw = 0", 40),
+    ("uid in ('u1', 'u7') or SC < -1", 2),
+    ("len(sub_scores) > 0 and tokens.input > 0", 40),
 )
-def test_a_condition_opens_nothing(vieval, tmp_path, where, key):
-    out = tmp_path / "out"
-    write_parquet(tmp_path / "data", 1, rows_each=2)
-    vieval("score", tmp_path / "data", *SHARPNESS, "--out", out)
-    kept = tmp_path / "kept"
-    err = vieval("filter", out, "--where", where, "--out", kept, code=1).err
-    assert key in err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out"]
 
 
-def test_a_text_may_hold_any_words(vieval, tmp_path):
-    write_parquet(tmp_path / "data", 1, rows_each=2)
-    vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "out")
-    where = """uid <> '"class":"SUBQUERY"' -- (SELECT 1)"""
-    out = ("--out", tmp_path / "kept")
-    assert "2 of 2" in vieval("filter", tmp_path / "out", "--where", where, *out).out
-
-
-def test_a_condition_loads_no_extension_and_a_file_is_no_folder(vieval, tmp_path):
+def test_conditions_are_sql_on_all_that_a_verdict_has(
+    vieval, filtered, server, tmp_path
+):
     out = tmp_path / "out"
     data = write_parquet(tmp_path / "data", 1)
-    vieval("score", data, *SHARPNESS, "--out", out)
-    for number, name in enumerate(
-        ("autoinstall_known_extensions", "autoload_known_extensions")
-    ):
+    vieval("score", data, *named(server), "--out", out)
+    for number, (where, passes) in enumerate(CONDITIONS):
+        assert f"{passes} of 40 rows" in filtered(out, where, name=str(number))
+
+
+FORBIDDEN = Path(__file__).with_name("forbidden_conditions.jsonl")
+
+
+def test_a_condition_opens_nothing(scored, filtered, tmp_path):
+    out = scored(write_parquet(tmp_path / "data", 1, rows_each=2))
+    for row in read_lines(FORBIDDEN):
+        assert row["key"] in filtered(out, row["where"], code=1), row
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out"]
+
+
+def test_a_text_may_hold_any_words(scored, filtered, tmp_path):
+    out = scored(write_parquet(tmp_path / "data", 1, rows_each=2))
+    where = """uid <> '"class":"SUBQUERY"' -- (SELECT 1)"""
+    assert "2 of 2" in filtered(out, where)
+
+
+def test_a_condition_loads_no_extension(scored, filtered, tmp_path):
+    out = scored(write_parquet(tmp_path / "data", 1))
+    for name in ("autoinstall_known_extensions", "autoload_known_extensions"):
         where = f"cast(current_setting('{name}') as varchar) = 'false'"
-        vieval(f"filter {out} --where", where, "--out", tmp_path / f"kept{number}")
-    file = data / "part-0.parquet"
-    path = tmp_path / "none"
-    err = vieval("filter", file, "--where", "PQ > 0", "--out", path, code=1).err
-    assert err == (
-        f"vieval: {file}: expected a folder of shards, got a file; judge the data set "
-        "with --out FOLDER\n"
-    )
+        filtered(out, where, name=name)
 
 
-def test_an_input_that_is_another_now_leaves_nothing(vieval, data, tmp_path):
-    out = tmp_path / "out"
-    vieval("score", data, *SHARPNESS, "--out", out)
-    parquet.write_table(
-        parquet.read_table(data / "other" / "part-2.parquet").slice(1),
-        data / "other" / "part-2.parquet",
-    )
-    err = vieval(f"filter {out} --where 'PQ > 0' --out {tmp_path}/kept", code=1).err
+def test_an_input_that_is_another_now_leaves_nothing(scored, filtered, data, tmp_path):
+    out = scored(data)
+    changed = data / "other" / "part-2.parquet"
+    parquet.write_table(parquet.read_table(changed).slice(1), changed)
+    err = filtered(out, "PQ > 0", code=1)
     assert "part-2.parquet: changed since the plan was made" in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out"]
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "mine").write_text("a file")
-    err = vieval(f"filter {out} --where 'PQ > 0' --out {tmp_path}/kept", code=1).err
-    assert "already exists" in err
+    assert "already exists" in filtered(out, "PQ > 0", code=1)
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
-def test_a_tar_becomes_a_tar(vieval, tmp_path, name):
+def test_a_tar_becomes_a_tar(vieval, scored, filtered, tmp_path, name):
+    about = {"mask.bin": b"kept as it is"}
     samples = {
-        f"x/{n}": {
-            "jpg": picture(n),
-            "json": b'{"prompt": "thing %d"}' % n,
-            "mask.bin": b"kept as it is",
-        }
+        f"x/{n}": {"jpg": picture(n), "json": b'{"prompt": "thing %d"}' % n, **about}
         for n in range(6)
     }
     write_tar(tmp_path / "data" / name, samples)
-    vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "out")
-    path = tmp_path / "kept"
-    vieval(f"filter {tmp_path}/out --where", "uid in ('x/1', 'x/5')", "--out", path)
+    passing = ("x/1", "x/5")
+    filtered(scored(tmp_path / "data"), f"uid in {passing}")
     with tarfile.open(tmp_path / "kept" / name) as tar:
         members = {entry.name: tar.extractfile(entry).read() for entry in tar}
-    further = {
-        key: json.loads(members.pop(f"{key}.vieval.json")) for key in ("x/1", "x/5")
-    }
-    assert members == {
-        f"{key}.{member}": samples[key][member]
-        for key in further
-        for member in samples[key]
-    }
+    further = {key: json.loads(members.pop(f"{key}.vieval.json")) for key in passing}
+    expected = {}
+    for key in passing:
+        expected |= {f"{key}.{part}": content for part, content in samples[key].items()}
+    assert members == expected
     assert further["x/5"]["verdict_uid"] == "x/5"
     assert further["x/5"].keys() == {"PQ", "status", "verdict_uid"}
     vieval("score", tmp_path / "kept", *SHARPNESS, "--out", tmp_path / "again")
-    assert [row["uid"] for row in verdicts(tmp_path / "again")] == ["x/1", "x/5"]
+    assert [row["uid"] for row in verdicts(tmp_path / "again")] == list(passing)
 
 
-def test_what_is_added_to_a_tar_has_the_names_of_its_samples(vieval, tmp_path):
-    """`tar --create --directory FOLDER .` writes ./ before each name, and webdataset groups
-    members by it.
-    """
+def test_what_is_added_to_a_tar_has_the_names_of_its_samples(
+    scored, filtered, tmp_path
+):
+    """`tar --directory FOLDER .` writes ./ before each name, by which members are grouped."""
     tar = write_tar(tmp_path / "a.tar", {f"./{n}": {"jpg": picture(n)} for n in (1, 2)})
-    vieval("score", tar, "--kind", "tig", *SHARPNESS, "--out", tmp_path / "out")
-    vieval("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept")
+    filtered(scored(tar, "--kind", "tig"), "PQ > 0")
     with tarfile.open(tmp_path / "kept" / "a.tar") as kept:
-        found = kept.getnames()
-        assert found == (split("./1.vieval.json ./1.jpg ./2.vieval.json ./2.jpg"))
+        names = "./1.vieval.json ./1.jpg ./2.vieval.json ./2.jpg"
+        assert kept.getnames() == names.split()
 
 
-def test_a_tar_that_was_filtered_before_keeps_what_was_added_then(vieval, tmp_path):
-    out = tmp_path / "out"
-    path = tmp_path / "data" / "a.tar"
-    write_tar(path, {"1": {"jpg": picture(1), "txt": b"a thing", "vieval.json": b"{}"}})
-    vieval("score", tmp_path / "data", *SHARPNESS, "--out", out)
-    err = vieval(f"filter {out} --where 'PQ > 0' --out {tmp_path}/kept", code=1).err
-    assert (
-        "a.tar: already has a member 1.vieval.json; use --prefix to rename the added one"
-        in err
-    )
+def test_a_tar_that_was_filtered_before_keeps_what_was_added_then(
+    scored, filtered, tmp_path
+):
+    members = {"jpg": picture(1), "txt": b"a thing", "vieval.json": b"{}"}
+    write_tar(tmp_path / "data" / "a.tar", {"1": members})
+    out = scored(tmp_path / "data")
+    err = filtered(out, "PQ > 0", code=1)
+    remedy = "use --prefix to rename the added one"
+    assert f"a.tar: already has a member 1.vieval.json; {remedy}" in err
     assert not (tmp_path / "kept").exists()
-    vieval(f"filter {out} --where 'PQ > 0' --out {tmp_path}/kept --prefix second_")
+    filtered(out, "PQ > 0", "--prefix", "second_")
     with tarfile.open(tmp_path / "kept" / "a.tar") as tar:
         assert tar.extractfile("1.vieval.json").read() == b"{}"
         assert "second_PQ" in json.load(tar.extractfile("1.second_vieval.json"))
 
 
 @needs("datasets")
-def test_what_the_library_datasets_wrote_keeps_its_features(vieval, tmp_path):
-    out = tmp_path / "out"
+def test_what_the_library_datasets_wrote_keeps_its_features(scored, filtered, tmp_path):
     import datasets
     import PIL.Image
 
+    features = {"image": datasets.Image(), "prompt": datasets.Value("string")}
+    features["kind_of"] = datasets.ClassLabel(names=["a", "b"])
     pictures = [PIL.Image.open(io.BytesIO(picture(n))) for n in range(6)]
-    features = datasets.Features(
-        {
-            "image": datasets.Image(),
-            "prompt": datasets.Value("string"),
-            "kind_of": datasets.ClassLabel(names=["a", "b"]),
-        }
-    )
-    columns = {
-        "image": pictures,
-        "prompt": [f"thing {n}" for n in range(6)],
-        "kind_of": [0, 1] * 3,
-    }
-    made = datasets.Dataset.from_dict(columns, features=features)
+    prompts = [f"thing {n}" for n in range(6)]
+    columns = {"image": pictures, "prompt": prompts, "kind_of": [0, 1] * 3}
+    typed = {"features": datasets.Features(features)}
     (tmp_path / "data").mkdir()
+    made = datasets.Dataset.from_dict(columns, **typed)
     made.to_parquet(tmp_path / "data" / "train.parquet")
-    vieval("score", tmp_path / "data", *SHARPNESS, "--out", out)
-    vieval("filter", out, "--where", '"row" > 2', "--out", tmp_path / "kept")
-    kept = datasets.Dataset.from_parquet(
-        str(tmp_path / "kept" / "train.parquet"), cache_dir=str(tmp_path / "cache")
-    )
+    filtered(scored(tmp_path / "data"), '"row" > 2')
+    file = tmp_path / "kept" / "train.parquet"
+    cache = tmp_path / "cache"
+    kept = datasets.Dataset.from_parquet(str(file), cache_dir=str(cache))
     assert kept.features["image"] == datasets.Image()
     assert kept["kind_of"] == [1, 0, 1]
     assert kept[0]["image"].size == (16, 16)
     assert kept.features["PQ"] == datasets.Value("float64")
 
 
-def test_each_prompt_that_passes_has_a_row(vieval, server, tmp_path):
+def test_each_prompt_that_passes_has_a_row(vieval, filtered, server, tmp_path):
     given = [{"image": picture(n), "prompt": [f"a {n}", f"b {n}"]} for n in range(3)]
-    (tmp_path / "data").mkdir()
-    table = pyarrow.Table.from_pylist(given)
-    parquet.write_table(table, tmp_path / "data" / "a.parquet")
-    asked = ("--model", "fake", "--base-url", server.base_url, "--kind", "tig")
-    vieval("score", tmp_path / "data", *asked, "--out", tmp_path / "out")
-    assert len(verdicts(tmp_path / "out")) == 6
-    path = tmp_path / "kept"
-    vieval(f"filter {tmp_path}/out --where", 'prompt = 1 or "row" = 0', "--out", path)
-    written = parquet.read_table(tmp_path / "kept" / "a.parquet").to_pylist()
-    assert [row["verdict_uid"] for row in written] == [
-        f"a.parquet:{uid}" for uid in ("0#0", "0#1", "1#1", "2#1")
+    data, out = tmp_path / "data", tmp_path / "out"
+    data.mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(given), data / "a.parquet")
+    vieval("score", data, *named(server), "--kind", "tig", "--out", out)
+    assert len(verdicts(out)) == 6
+    filtered(out, 'prompt = 1 or "row" = 0')
+    written = rows_in(tmp_path / "kept")
+    uids = [f"a.parquet:{uid}" for uid in ("0#0", "0#1", "1#1", "2#1")]
+    assert [row["verdict_uid"] for row in written] == uids
+    assert [row["prompt"] for row in written] == [
+        given[n]["prompt"] for n in (0, 0, 1, 2)
     ]
-    found = [row["prompt"] for row in written]
-    assert found == [given[n]["prompt"] for n in (0, 0, 1, 2)]
 
 
-def test_joined_files_are_filtered_as_single_ones(vieval, data, tmp_path):
-    out = tmp_path / "out"
-    vieval("score", data, *SHARPNESS, "--out", out, "--rows-per-shard", "8")
-    vieval(f"filter {out} --where", '"row" % 3 = 0', "--out", tmp_path / "before")
+def test_joined_files_are_filtered_as_single_ones(
+    vieval, scored, filtered, data, tmp_path
+):
+    out = scored(data, "--rows-per-shard", "8")
+    filtered(out, '"row" % 3 = 0', name="before")
     vieval("shards", out, "--compact")
     [joined] = (out / "verdicts").iterdir()
     assert parquet.ParquetFile(joined).num_row_groups == len(metadata(joined)["shards"])
-    vieval(f"filter {out} --where", '"row" % 3 = 0', "--out", tmp_path / "after")
-    for file in (tmp_path / "before").rglob("*.parquet"):
-        assert parquet.read_table(file) == parquet.read_table(
-            tmp_path / "after" / file.relative_to(tmp_path / "before")
-        )
+    filtered(out, '"row" % 3 = 0', name="after")
+    before, after = (tmp_path / name for name in ("before", "after"))
+    for file in before.rglob("*.parquet"):
+        same = parquet.read_table(after / file.relative_to(before))
+        assert parquet.read_table(file) == same

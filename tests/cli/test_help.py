@@ -44,12 +44,8 @@ def examples(parser):
 
 
 def options(parser):
-    for action in parser._actions:
-        if not isinstance(
-            action,
-            argparse._SubParsersAction | argparse._HelpAction | argparse._VersionAction,
-        ):
-            yield action
+    others = (argparse._SubParsersAction, argparse._HelpAction, argparse._VersionAction)
+    return [action for action in parser._actions if not isinstance(action, others)]
 
 
 def parsed(arguments):
@@ -87,16 +83,13 @@ def test_each_help_opens_with_an_imperative_and_ends_its_sentences(names):
 
 @pytest.mark.parametrize("names", PARSERS, ids=" ".join)
 def test_each_option_has_one_plain_sentence_with_its_default(names):
+    clause = re.compile(r"(of|what|whose|how many|which|so many)\b")
+    undefined = (None, False, "", [], argparse.SUPPRESS)
     for action in options(PARSERS[names]):
         assert action.help, f"{names}: {action.dest} has no help"
         assert not action.help.endswith("."), action.help
-        assert not re.match(r"(of|what|whose|how many|which|so many)\b", action.help), (
-            action.help
-        )
-        if (
-            action.default not in (None, False, "", [], argparse.SUPPRESS)
-            and not action.required
-        ):
+        assert not clause.match(action.help), action.help
+        if action.default not in undefined and not action.required:
             assert "default: " in action.help, f"{names}: {action.dest}"
 
 

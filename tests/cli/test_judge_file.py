@@ -1,8 +1,4 @@
-"""A judge in one file from the command line: scored, reported, shown, and what is said once the
-file is gone.
-"""
-
-import json
+"""A judge in one file: scored, reported, shown, and what is said once the file is gone."""
 
 import pytest
 
@@ -15,15 +11,12 @@ from vieval_plugin.judges import registry
 
 @pytest.fixture
 def judged(tmp_path, samples_file, score):
-    """The judge's file, and verdicts of it and of VIEScore; afterwards the process knows the
-    judge no more.
-    """
+    """The judge's file, and verdicts of it and of VIEScore; the judge is then forgotten."""
     path = tmp_path / "legibility.yaml"
     path.write_text(LEGIBILITY)
+    judges = ("--judge", path, "--judge", "viescore")
     with FakeServer() as server:
-        code, rows, *_ = score(
-            samples_file, "--judge", path, "--judge", "viescore", *named(server)
-        )
+        code, rows, *_ = score(samples_file, *judges, *named(server))
     assert code == 0
     del registry.judges()["legibility"]
     return path, rows
@@ -50,22 +43,13 @@ def test_without_its_file_one_line_says_what_is_missing(judged, tmp_path, vieval
     path.unlink()
     verdicts, page = tmp_path / "verdicts.jsonl", tmp_path / "page.html"
     vieval("rank", verdicts)
-    show = [
-        "show",
-        verdicts,
-        f"{rows[0]['image_model']}/{rows[0]['uid']}",
-        "--judge",
-        "legibility",
-    ]
-    said = vieval(*show, "--html", page, code=1).err
-    assert said.splitlines()[-1].startswith("vieval: ")
-    assert (
-        f"judge files in the results: {path}); put its file into the folder set by VIEVAL_JUDGES"
-        in said
-    )
+    name = f"{rows[0]['image_model']}/{rows[0]['uid']}"
+    show = ["show", verdicts, name, "--judge", "legibility", "--html", page]
+    line = vieval(*show, code=1).err.splitlines()[-1]
+    assert line.startswith("vieval: ")
+    assert f"judge files in the results: {path}); put its file into the folder" in line
     path.write_text(LEGIBILITY.replace("legible", "clear"))
-    said = vieval(*show, "--html", page, code=1).err
-    assert "restore that pack" in said
+    assert "restore that pack" in vieval(*show, code=1).err
 
 
 def test_a_mistake_in_the_file_is_one_line(tmp_path, samples_file, vieval):
@@ -77,14 +61,11 @@ def test_a_mistake_in_the_file_is_one_line(tmp_path, samples_file, vieval):
 
 
 def test_python_names_the_file(tmp_path):
-    (tmp_path / "legibility.yaml").write_text(LEGIBILITY)
-    with FakeServer(
-        reply=lambda request: json.dumps({"score": [7], "reasoning": "fine"})
-    ) as server:
-        options = {"store": {"use": False}}
-        file = str(tmp_path / "legibility.yaml")
-        with Judge(file, model="m", base_url=server.base_url, options=options) as judge:
-            assert judge.aspects == ("PQ",)
-            again = judge.__reduce__()[0]()
-            assert again.aspects == ("PQ",)
-            again.close()
+    file = tmp_path / "legibility.yaml"
+    file.write_text(LEGIBILITY)
+    options = {"store": {"use": False}}
+    with Judge(str(file), model="m", base_url="http://x", options=options) as judge:
+        assert judge.aspects == ("PQ",)
+        again = judge.__reduce__()[0]()
+        assert again.aspects == ("PQ",)
+        again.close()

@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from tests.harmless import NAME, harmless_console
 from tests.local_site import answering
 from tests.report.pages import Page
-from tests.stored_results import result, write_lines, write_results
+from tests.stored_results import read_lines, result, write_lines, write_results
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.meta_evaluation.tables import Table, markdown
@@ -40,8 +40,6 @@ FORMULAS = (
     "\r=1",
     " =1",
 )
-
-
 BLOCKS = split("heading_open heading_close inline paragraph_open paragraph_close fence")
 TABLES = split("table thead tbody tr th td")
 WORDS = split("code_inline text softbreak text_special strong_open strong_close")
@@ -73,9 +71,8 @@ def harmless_csv(path):
         rows = [*csv.reader(file)]
     assert {len(row) for row in rows} == {len(rows[0])}
     for cell in (cell for row in rows for cell in row):
-        assert not cell.lstrip().startswith(("=", "+", "-", "@")) or re.fullmatch(
-            r"[-+0-9.,e \[\]]*", cell
-        ), cell
+        is_number = re.fullmatch(r"[-+0-9.,e \[\]]*", cell)
+        assert is_number or not cell.lstrip().startswith(("=", "+", "-", "@")), cell
     return rows
 
 
@@ -190,32 +187,29 @@ def without_bar(text):
     return "\n".join(line.rsplit("\r", 1)[-1] for line in text.split("\n"))
 
 
-def test_score_and_show_say_nothing_that_steers(ran, capsys):
+def test_score_and_show_say_nothing_that_steers(ran, vieval):
     folder, said = ran
     harmless_console(said.out)
     harmless_console(without_bar(said.err))
-    statuses = [
-        json.loads(line)["status"]
-        for line in (folder / "v.jsonl").read_text().splitlines()
-    ]
-    assert statuses[:5] == split("ok refusal parse_failure api_error parse_failure")
-    harmless_json((folder / "v.jsonl").read_text())
-    for number, status in enumerate(statuses):
-        uid = json.loads((folder / "v.jsonl").read_text().splitlines()[number])["uid"]
-        assert main(["show", str(folder / "v.jsonl"), uid]) == 0, status
-        shown = capsys.readouterr().out
+    verdicts = folder / "v.jsonl"
+    harmless_json(verdicts.read_text())
+    rows = read_lines(verdicts)
+    statuses = [row["status"] for row in rows[:5]]
+    assert statuses == split("ok refusal parse_failure api_error parse_failure")
+    for row in rows:
+        shown = vieval("show", verdicts, row["uid"]).out
         harmless_console(shown)
-        assert f"[{status}]" in shown.splitlines()[0]
+        assert f"[{row['status']}]" in shown.splitlines()[0]
 
 
-def test_pages_show_words_as_words(ran, capsys):
+def test_pages_show_words_as_words(ran, vieval):
     folder, _ = ran
+    page = folder / "page.html"
     for way in ("score", "refuse", "error", "prose"):
-        command = ["show", str(folder / "v.jsonl"), f"{way} {PAYLOAD}"]
-        assert main([*command, "--html", str(folder / "page.html")]) == 0
-        seen = harmless_html((folder / "page.html").read_text())
+        command = ("show", folder / "v.jsonl", f"{way} {PAYLOAD}", "--html", page)
+        harmless_console(vieval(*command).out)
+        seen = harmless_html(page.read_text())
         assert "img" in seen.names  # that of the sample
-    harmless_console(capsys.readouterr().out)
 
 
 #: What goes wrong with hostile words; names in capitals stand for them and for paths.
@@ -243,17 +237,16 @@ doctor
 """
 
 
-def require_harmless(command, capsys):
+def require_harmless(command, vieval):
     """Run a command that may fail; what it says steers nothing."""
-    main(command)
-    said = capsys.readouterr()
+    said = vieval(*command, code=None)
     harmless_console(said.out)
     harmless_console(without_bar(said.err))
     assert "unforeseen" not in said.err, (command, said.err)
     return said
 
 
-def test_errors_and_lists_say_nothing_that_steers(ran, capsys, address):
+def test_errors_and_lists_say_nothing_that_steers(ran, vieval, address):
     folder, _ = ran
     names = {"RESULTS": "v.jsonl", "SAMPLES": "s.jsonl", "REPORT": "report"}
     names |= {"EXPORT": "x", "PACKS": "packs", "NOWHERE": "nowhere\x1b/v.jsonl/x"}
@@ -261,18 +254,15 @@ def test_errors_and_lists_say_nothing_that_steers(ran, capsys, address):
     words |= {"PAYLOAD": PAYLOAD, "SAMPLE": f"score {PAYLOAD}", "ADDRESS": address}
     words["FOLDER"] = str(folder)
     for line in WRONG.strip().splitlines():
-        said = require_harmless([words.get(w, w) for w in line.split()], capsys)
+        said = require_harmless([words.get(w, w) for w in line.split()], vieval)
         assert said.out + said.err, line
 
 
+MARKED = json.dumps(PAYLOAD)
+
+
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        f"{{{json.dumps(PAYLOAD)}: 1}}",
-        f"judges: {json.dumps(PAYLOAD)}",
-        PAYLOAD,
-        "\x1b[31m",
-    ],
+    "wrong", [f"{{{MARKED}: 1}}", f"judges: {MARKED}", PAYLOAD, "\x1b[31m"]
 )
 def test_options_that_are_wrong_are_quoted_harmlessly(folder, vieval, wrong):
     (folder / "vieval.yaml").write_text(wrong)
@@ -284,9 +274,7 @@ def test_options_that_are_wrong_are_quoted_harmlessly(folder, vieval, wrong):
 
 @pytest.fixture
 def results(folder):
-    """A samples file of the host's, with judges, image models, findings and reasons of others'
-    making.
-    """
+    """Results of a host with judges, image models, findings and reasons of others' making."""
     rng, rows = np.random.default_rng(3), []
     for number in range(60):
         model = (PAYLOAD, *FORMULAS)[number % 8]
@@ -299,75 +287,53 @@ def results(folder):
         scores = {"SC": float(rng.random())} if number % 5 else {}
         verdict = Verdict(scores, status, PAYLOAD, trace, findings=(PAYLOAD, *FORMULAS))
         for judge in (PAYLOAD, *FORMULAS[:2]):
-            options = {PAYLOAD: PAYLOAD}
-            source = Provenance(
-                "mine", (PAYLOAD,), ("SC",), judge, PAYLOAD, PAYLOAD, options=options
-            )
+            texts = (PAYLOAD, PAYLOAD)
+            options = {"options": {PAYLOAD: PAYLOAD}}
+            source = Provenance("mine", (PAYLOAD,), ("SC",), judge, *texts, **options)
             rows.append(result(sample, verdict, source))
     return write_results(folder / "run", rows)
 
 
-EXPECTED = (
-    "table,task,image_model,judge,statistic,aspect,printed,reproducible,why_not\n"
-)
+EXPECTED = "table,task,image_model,judge,statistic,aspect,printed,reproducible,why_not"
 
 
 def test_a_title_of_a_table_is_text_too():
     table = markdown(Table("t", PAYLOAD, ("judge",), ((PAYLOAD,),)))
-    assert [
-        token.tag for token in harmless_markdown(table) if token.type == "heading_open"
-    ] == ["h3"]
+    tokens = harmless_markdown(table)
+    assert [token.tag for token in tokens if token.type == "heading_open"] == ["h3"]
 
 
-def test_a_report_holds_nothing_that_steers_links_or_computes(results, folder, capsys):
+def test_a_report_holds_nothing_that_steers_links_or_computes(results, folder, vieval):
     row = ["T1", "all", PAYLOAD, PAYLOAD, "fisher", "SC", "0.5", "no", PAYLOAD]
     with (folder / "expected.csv").open("w", newline="") as file:
-        file.write(EXPECTED)
-        csv.writer(file).writerow(row)
+        csv.writer(file).writerows([EXPECTED.split(","), row])
     out = folder / "report"
-    command = [
-        "report",
-        str(results),
-        "--out",
-        str(out),
-        "--expect",
-        str(folder / "expected.csv"),
-    ]
-    main(command)
-    said = capsys.readouterr()
+    flags = ("--out", out, "--expect", folder / "expected.csv")
+    said = vieval("report", results, *flags, code=None)
     harmless_console(said.out)
     harmless_console(said.err)
     harmless_markdown((out / "report.md").read_text())
     page = (out / "report.html").read_text()
     harmless_console(page)
     seen = Page(page)
-    assert not [
-        name
-        for name, _ in seen.elements
-        if name in ("img", "iframe", "object", "embed", "base")
-    ]
+    names = {name for name, _ in seen.elements}
+    assert not names & {"img", "iframe", "object", "embed", "base"}
     assert len(seen.all("script")) == 1
     for tag, name, value in seen.attributes():
         assert not name.startswith("on"), tag
         assert name not in ("src", "action", "style", "srcset"), tag
         assert name != "href" or value.startswith(("#", "data:")), value
-    tables = {path.name: harmless_csv(path) for path in out.glob("*.csv")}
-    assert tables
-    assert any(
-        "'=1+1" in cell for rows in tables.values() for row in rows for cell in row
-    )
-    assert any(
-        re.fullmatch(r"-0\.\d+.*", cell)
-        for rows in tables.values()
-        for row in rows
-        for cell in row
-    )
-    cells = (out / "cells.json").read_text()
-    assert cells.isascii()
-    assert json.loads(cells)
+    cells = [
+        cell for path in out.glob("*.csv") for row in harmless_csv(path) for cell in row
+    ]
+    assert any("'=1+1" in cell for cell in cells)
+    assert any(re.fullmatch(r"-0\.\d+.*", cell) for cell in cells)
+    document = (out / "cells.json").read_text()
+    assert document.isascii()
+    assert json.loads(document)
 
 
-def test_options_and_traces_of_results_are_shown_harmlessly(results, folder, capsys):
+def test_options_and_traces_of_results_are_shown_harmlessly(results, folder, vieval):
     record, compared = f"{FORMULAS[0]}/0 {PAYLOAD}", folder / "compared"
     for command in (
         ["config", "--of", results],
@@ -378,17 +344,13 @@ def test_options_and_traces_of_results_are_shown_harmlessly(results, folder, cap
         ["compare", results, "--draws", "20", "--out", compared],
         ["export", "mine", results, "--out", folder / "t.jsonl"],
     ):
-        require_harmless([*map(str, command)], capsys)
+        require_harmless(command, vieval)
     assert [harmless_csv(compared / name) for name in ("numbers.csv", "pairs.csv")]
 
 
 def test_a_row_that_is_no_result_is_quoted_harmlessly(results, folder, vieval):
-    for text in (
-        json.dumps({"filtered_resps": PAYLOAD, "target": PAYLOAD}),
-        PAYLOAD,
-        "[" * 5000,
-        '{"\\ud800": "\\ud800"}',
-    ):
+    wrong = json.dumps({"filtered_resps": PAYLOAD, "target": PAYLOAD})
+    for text in (wrong, PAYLOAD, "[" * 5000, '{"\\ud800": "\\ud800"}'):
         (results / "1_samples_task.jsonl").write_text(text)
         said = vieval("report", results, "--out", folder / "r", code=1)
         harmless_console(said.err)

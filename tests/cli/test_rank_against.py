@@ -1,6 +1,4 @@
-"""`vieval rank NEW --against FILE --margin M`: good, equal and bad builds, drift, refusals, and
-the files of a build.
-"""
+"""`vieval rank NEW --against FILE --margin M`: builds, drift, refusals, and files of a build."""
 
 import itertools
 import json
@@ -26,47 +24,37 @@ N, ROOT = 80, Path(__file__).parents[2]
 KEY = "sk-of-the-generator"
 OUTPUTS = split("--summary s.md --junit j.xml --json all.json --html page.html")
 GATE = ["--prompts", "prompts.csv", "--against", "last.jsonl", "--margin", "0.1"]
+ANCHOR = "anchor make last.jsonl --n 60 --out anchor.jsonl --copy-images"
 
 
 def build(name, shift=0.0, spread=0.0):
-    """A folder of images that differ from the last build's by so much on average, and by so much
-    more or less.
-    """
-    return images(
-        Path(),
-        name,
-        lambda prompt, draw: 0.35 + prompt % 7 / 20 + shift + spread * (prompt % 5 - 2),
-        N,
-    )
+    """Images that differ from the last build's by so much on average, and by so much either way."""
+    level = lambda n, draw: 0.35 + n % 7 / 20 + shift + spread * (n % 5 - 2)
+    return images(Path(), name, level, N)
 
 
 @pytest.fixture
 def judge(tmp_path, monkeypatch, vieval):
-    """The server of a judge, in a repository with prompts and the verdicts of the last good
-    build.
-    """
+    """A judge's server, in a folder with prompts and verdicts of the last good build."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    Path("vieval.yaml").write_text(
-        "statistics: {draws: 100}\nstore: {path: replies.sqlite}"
-    )
+    options = "statistics: {draws: 100}\nstore: {path: replies.sqlite}"
+    Path("vieval.yaml").write_text(options)
     monkeypatch.setenv("VIEVAL_CONFIG", "vieval.yaml")
     prompts(Path(), N)
     with FakeServer(reply=by_brightness()) as server:
-        vieval(
-            f"score {build('last')} --prompts prompts.csv --out last.jsonl",
-            *named(server),
-        )
+        scored(vieval, server, build("last"), "last.jsonl")
         yield server
+
+
+def scored(vieval, server, folders, out, table="prompts.csv"):
+    vieval(f"score {folders} --prompts {table} --out {out}", *named(server))
 
 
 def result():
     """What a build reads: the cases of JUnit, the JSON, and the Markdown."""
-    return (
-        ElementTree.parse("j.xml").getroot(),
-        json.loads(Path("all.json").read_text()),
-        Path("s.md").read_text(),
-    )
+    suites = ElementTree.parse("j.xml").getroot()
+    return suites, json.loads(Path("all.json").read_text()), Path("s.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -81,16 +69,8 @@ def test_a_build_gate(judge, monkeypatch, vieval, shift, spread, margin, code, s
     for picture in Path("last").iterdir():
         picture.unlink()  # which the gate needs not
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "step.md")
-    shown = vieval(
-        "rank",
-        build("new", shift, spread),
-        *GATE,
-        *OUTPUTS,
-        "--margin",
-        margin,
-        *named(judge),
-        code=code,
-    )
+    gate = (*GATE, *OUTPUTS, "--margin", margin, *named(judge))
+    shown = vieval("rank", build("new", shift, spread), *gate, code=code)
     lines = shown.out.splitlines()
     verdict, _, title = lines[0].partition(": ")
     assert verdict == {0: "PASS", 3: "FAIL", 4: "INCONCLUSIVE"}[code]
@@ -119,16 +99,11 @@ def test_a_build_gate(judge, monkeypatch, vieval, shift, spread, margin, code, s
     assert f"<b>{verdict}</b> <span>exit code {code}" in page
     assert re.search(rf"{N} prompts: \d+ lower, \d+ higher, \d+ equal", page)
     assert "`vieval label" in summary
-    assert all(
-        file.read_bytes().endswith(b"\n")
-        for file in map(Path, ("s.md", "j.xml", "all.json"))
-    )
+    for file in ("s.md", "j.xml", "all.json"):
+        assert Path(file).read_bytes().endswith(b"\n")
     if code == 4:
-        [needed] = re.findall(
-            r"About ([\d,]+) prompts would be enough to decide, if the difference stays at",
-            shown.out,
-        )
-        assert int(needed.replace(",", "")) > N
+        needed = r"About ([\d,]+) prompts would be enough to decide, if the difference"
+        assert int(re.search(needed, shown.out)[1].replace(",", "")) > N
     if code == 3:
         assert suites.find(".//failure").get("message") == f"{verdict}: {title}"
         assert "tig/p" in suites.find(".//failure").text
@@ -137,24 +112,22 @@ def test_a_build_gate(judge, monkeypatch, vieval, shift, spread, margin, code, s
         assert "are in page.html" not in page
         falls = [fall["difference"] for fall in document["falls"]]
         assert falls == sorted(falls)
-        assert falls[0] == pytest.approx(
-            document["falls"][0]["score"] - document["falls"][0]["reference_score"]
-        )
+        first = document["falls"][0]
+        lower = first["score"] - first["reference_score"]
+        assert falls[0] == pytest.approx(lower)
         assert page.index("<h3>new&#39;s largest falls</h3>")
 
 
 def test_the_prompts_that_failed_are_named_before_those_that_fell(judge, vieval):
     """16 of 80 images are not there, and the others are noise."""
     lost = [f"p{prompt}" for prompt in range(3, N, 5)]
+    build("new", spread=0.01)
     for uid in lost:
-        (build("new", spread=0.01) if uid == "p3" else Path("new")).joinpath(
-            f"{uid}.png"
-        ).unlink()
+        Path("new", f"{uid}.png").unlink()
     vieval("rank", "new", *GATE, *OUTPUTS, *named(judge), code=3)
     suites, document, summary = result()
-    assert document["answers"][0]["title"].startswith(
-        "new fails more often than last, "
-    )
+    title = document["answers"][0]["title"]
+    assert title.startswith("new fails more often than last, ")
     assert document["against"][0]["failures"] == {"new": 16, "last": 0}
     failed = list(itertools.takewhile(lambda fall: fall["status"], document["falls"]))
     found = {(fall["score"], fall["difference"], fall["status"]) for fall in failed}
@@ -168,107 +141,74 @@ def test_the_prompts_that_failed_are_named_before_those_that_fell(judge, vieval)
 
 def test_identical_builds_need_no_judge_and_verdicts_stand_for_images(judge, vieval):
     asked = judge.stats()["requests"]
-    shown = vieval(
-        "rank", build("new"), *GATE, *OUTPUTS[:-2], *named(judge)
-    ).out.splitlines()
+    gate = ("rank", build("new"), *GATE, *OUTPUTS[:-2], *named(judge))
+    shown = vieval(*gate).out.splitlines()
     assert shown[0].startswith("PASS: new is not worse than last")
     assert shown[1] == "All their images are identical files, so the difference is 0."
     assert judge.stats()["requests"] == asked
     assert result()[0].get("failures") == "0"
-    vieval(
-        f"score {build('bad', -0.3)} --prompts prompts.csv --out bad.jsonl",
-        *named(judge),
-    )
-    shown = vieval("rank", "bad.jsonl", *GATE[2:], code=3).out.splitlines()
-    assert "bad is worse than last" in shown[0]
+    scored(vieval, judge, build("bad", -0.3), "bad.jsonl")
+    shown = vieval("rank", "bad.jsonl", *GATE[2:], code=3).out
+    assert "bad is worse than last" in shown.splitlines()[0]
 
 
 def test_a_baseline_that_does_not_fit_is_refused_first(judge, vieval):
-    """By its judge, wording, sampling and prompts, with images at hand and with images that a
-    server is to make.
-    """
+    """By judge, wording, sampling and prompts, with images at hand and to be made."""
     rows = Path("prompts.csv").read_text()
     Path("reworded.csv").write_text(rows.replace("grey square 7\n", "red square 7\n"))
     Path("longer.csv").write_text(rows + "p80,a grey square 80\n")
-    vieval(
-        f"score {build('new', 0.02)} last --prompts prompts.csv --out two.jsonl",
-        *named(judge),
-    )
+    scored(vieval, judge, f"{build('new', 0.02)} last", "two.jsonl")
     Path("other.jsonl").write_text(Path("last.jsonl").read_text())
     of_run = Path("last.jsonl.run.json").read_text()
     digest = json.loads(of_run)["runs"].popitem()[1]["provenance"]["pack_hash"]
-    Path("other.jsonl.run.json").write_text(of_run.replace(digest, "0" * len(digest)))
+    zeros = "0" * len(digest)
+    Path("other.jsonl.run.json").write_text(of_run.replace(digest, zeros))
     asked = judge.stats()["requests"]
-    cases = [
-        (
-            ["--prompts", "reworded.csv"],
-            "'p7' has prompt 'a grey square 7' and 'a red square 7'; make a new baseline",
-        ),
-        (["--prompts", "longer.csv"], "1 new prompt (first: 'p80')"),
-        (["--judge", "sharpness"], "judged with judge viescore, now sharpness"),
-        (
-            ["--temperature", "0.7"],
-            "judged with backbones.judge.temperature 0.0, now 0.7",
-        ),
-        (["--model", "other-model"], "judged with backbone fake, now other-model"),
-        (
-            ["--against", "other.jsonl"],
-            f"judged with pack viescore/v1 {'0' * len(digest)}, now viescore/v1",
-        ),
-        (["--against", "two.jsonl"], ": contains 2 generators (last, new)"),
-        (["--against", "absent.jsonl"], "absent.jsonl: no such file or folder"),
-        (["last"], "the new verdicts: contains 2 generators (last, new)"),
-    ]
+    reworded = "'p7' has prompt 'a grey square 7' and 'a red square 7'; make a new"
+    cooler = "judged with backbones.judge.temperature 0.0, now 0.7"
+    pack = f"judged with pack viescore/v1 {zeros}, now viescore/v1"
+    cases = (
+        ("--prompts reworded.csv", reworded),
+        ("--prompts longer.csv", "1 new prompt (first: 'p80')"),
+        ("--judge sharpness", "judged with judge viescore, now sharpness"),
+        ("--temperature 0.7", cooler),
+        ("--model other-model", "judged with backbone fake, now other-model"),
+        ("--against other.jsonl", pack),
+        ("--against two.jsonl", ": contains 2 generators (last, new)"),
+        ("--against absent.jsonl", "absent.jsonl: no such file or folder"),
+        ("last", "the new verdicts: contains 2 generators (last, new)"),
+    )
+    gate = [*GATE, *OUTPUTS, *named(judge)]
     with FakeImageServer() as server:
         generator = ["--generator-url", server.base_url, "--generator-model", "m"]
-        for (flags, line), source in itertools.product(cases, ([], generator)):
-            arguments = [
-                "new",
-                *(["last"] if flags == ["last"] else []),
-                *GATE,
-                *OUTPUTS,
-                *named(judge),
-                *source,
-            ]
-            said = vieval(
-                "rank", *arguments, *(flags if flags != ["last"] else []), code=1
-            ).err.splitlines()[-1]
+        for (words, line), source in itertools.product(cases, ([], generator)):
+            flags = [*gate, *source, *words.split()]
+            folders = [flags.pop()] if words == "last" else []
+            said = vieval("rank", "new", *folders, *flags, code=1).err.splitlines()[-1]
             assert line in said or (source and "exactly one image folder" in said)
-            assert (
-                result()[0]
-                .find(".//error")
-                .text.startswith("The gate could not decide.\n")
-            )
+            error = result()[0].find(".//error").text
+            assert error.startswith("The gate could not decide.\n")
         assert server.requests == []
     assert judge.stats()["requests"] == asked
-    assert re.search(
-        r"the prompts differ \(digest \w{12}, now \w{12}\)",
-        vieval(
-            "rank", "new", *GATE, "--prompts", "longer.csv", *named(judge), code=1
-        ).err,
-    )
+    longer = [*GATE, "--prompts", "longer.csv", *named(judge)]
+    said = vieval("rank", "new", *longer, code=1).err
+    assert re.search(r"the prompts differ \(digest \w{12}, now \w{12}\)", said)
 
 
 def test_an_edit_of_another_source_is_another_prompt(judge, vieval):
     for name, brightness in (("source", 9), ("other", 200)):
         PIL.Image.new("RGB", (16, 16), (brightness,) * 3).save(f"{name}.png")
     rows = [f"p{n},make it brighter,source.png" for n in range(N)]
-    Path("edits.csv").write_text("\n".join(["uid,instruction,source", *rows]))
-    vieval(
-        "score", "last", "--prompts", "edits.csv", "--out", "edits.jsonl", *named(judge)
-    )
-    flags = [
-        *split("--prompts edits.csv --against edits.jsonl --margin 0.1"),
-        *named(judge),
-    ]
-    assert (
-        "--against" not in vieval("rank", build("new", 0.02), *flags, code=4).err
-    )  # the fake judge reads no edits
-    Path("edits.csv").write_text(
-        Path("edits.csv")
-        .read_text()
-        .replace("p7,make it brighter,source", "p7,make it brighter,other")
-    )
+    table = "\n".join(["uid,instruction,source", *rows])
+    Path("edits.csv").write_text(table)
+    scored(vieval, judge, "last", "edits.jsonl", table="edits.csv")
+    flags = split("--prompts edits.csv --against edits.jsonl --margin 0.1")
+    flags += named(judge)
+    # the fake judge reads no edits
+    said = vieval("rank", build("new", 0.02), *flags, code=4).err
+    assert "--against" not in said
+    changed = table.replace("p7,make it brighter,source", "p7,make it brighter,other")
+    Path("edits.csv").write_text(changed)
     assert "'p7' has image source '" in vieval("rank", "new", *flags, code=1).err
 
 
@@ -288,56 +228,35 @@ def asked_by(way, server, monkeypatch):
 @pytest.mark.parametrize("way", ["flags", "environment", "options"])
 def test_a_drifted_judge_says_nothing_of_images(judge, monkeypatch, vieval, way):
     """The server of the anchor still answers as it did, and is not the one that is named now."""
-    with (
-        FakeServer(reply=noisy(1)) as recorded,
-        FakeServer(reply=noisy(2, shift=2)) as today,
-    ):
-        vieval(
-            "anchor make last.jsonl --n 60 --out anchor.jsonl --copy-images",
-            *named(recorded),
-        )
+    drifted = FakeServer(reply=noisy(2, shift=2))
+    with FakeServer(reply=noisy(1)) as recorded, drifted as today:
+        vieval(ANCHOR, *named(recorded))
         Path("page.html").write_text("of an earlier build")
         flags, asked = asked_by(way, today, monkeypatch), recorded.stats()["requests"]
-        gate = [
-            build("new", -0.3),
-            *GATE,
-            *OUTPUTS,
-            "--against",
-            "anchor.jsonl",
-            *flags,
-        ]
-        shown = vieval("rank", *gate, code=5).out.splitlines()
-        assert vieval("anchor", "check", "anchor.jsonl", *flags, code=5).out.startswith(
-            "Drift: "
-        )
+        gate = [build("new", -0.3), *GATE, *OUTPUTS, "--against", "anchor.jsonl"]
+        shown = vieval("rank", *gate, *flags, code=5).out.splitlines()
+        checked = vieval("anchor check anchor.jsonl", *flags, code=5).out
+        assert checked.startswith("Drift: ")
         assert recorded.stats()["requests"] == asked
-    assert (
-        shown[0]
-        == "JUDGE DRIFTED: The judge itself has drifted, so your images were not compared."
-    )
-    assert shown[1].startswith(
-        "Drift: viescore 0shot by fake no longer answers like the judge of the anchor"
-    )
+    drift = "The judge itself has drifted, so your images were not compared."
+    assert shown[0] == f"JUDGE DRIFTED: {drift}"
+    longer = "no longer answers like the judge of the anchor"
+    assert shown[1].startswith(f"Drift: viescore 0shot by fake {longer}")
     assert result()[0].find(".//error").get("type") == "judge_drifted"
     assert not Path("page.html").exists()
 
 
 def test_an_unchanged_judge_judges_both_sides_of_an_anchor(judge, vieval):
     with FakeServer(reply=noisy(1)) as server:
-        vieval(
-            "anchor make last.jsonl --n 60 --out anchor.jsonl --copy-images",
-            *named(server),
-        )
+        vieval(ANCHOR, *named(server))
     gate = [build("new", -0.3), *GATE, "--against", "anchor.jsonl"]
     with FakeServer(reply=noisy(3)) as server:
         shown = vieval("rank", *gate, *named(server), code=3).out.splitlines()
         assert "new is worse than last" in shown[0]
         assert " on 60 prompts. " in shown[1]
         assert shown[2].startswith("No drift found: viescore 0shot by fake ")
-        assert (
-            "note: compared only 60 of 80 verdicts: those on prompts from anchor.jsonl"
-            in shown
-        )
+        compared = "compared only 60 of 80 verdicts: those on prompts from anchor.jsonl"
+        assert f"note: {compared}" in shown
         for picture in Path("anchor.images").iterdir():
             picture.unlink()
         shown = vieval("rank", *gate, *named(server), code=3).out.splitlines()
@@ -345,9 +264,8 @@ def test_an_unchanged_judge_judges_both_sides_of_an_anchor(judge, vieval):
 
 
 def refusal(path, body):
-    return 400, {
-        "error": {"code": "content_policy_violation", "message": "not allowed"}
-    }
+    error = {"code": "content_policy_violation", "message": "not allowed"}
+    return 400, {"error": error}
 
 
 def test_images_are_made_by_a_server_with_a_seed_a_prompt(judge, monkeypatch, vieval):
@@ -357,21 +275,16 @@ def test_images_are_made_by_a_server_with_a_seed_a_prompt(judge, monkeypatch, vi
             f"--generator-url {generator.base_url} --generator-model org/model "
             "--prompts prompts.csv"
         )
-        shown = vieval(
-            "rank",
-            "night",
-            *flags,
-            *split("--seed 100 --out night.jsonl"),
-            *named(judge),
-        )
+        seeded = (*flags, "--seed", 100)
+        shown = vieval("rank night --out night.jsonl", *seeded, *named(judge))
         gate = ["--against", "night.jsonl", "--margin", "0.1", *named(judge)]
-        vieval("rank", "again", *flags, "--seed", 100, *gate)
+        vieval("rank", "again", *seeded, *gate)
         generator.answer = refusal
         refused = vieval("rank", "none", *flags, *gate, code=3)
     assert re.search(r"org/model refused p0: .*not allowed", refused.err)
     assert refused.out.startswith(
-        "FAIL: none fails more often than night, as judged by viescore with fake.\nOnly none fails on "
-        "80 prompts, only night on 0 "
+        "FAIL: none fails more often than night, as judged by viescore with fake.\n"
+        "Only none fails on 80 prompts, only night on 0 "
     )
     bodies = [json.loads(body) for _, _, body in generator.requests]
     assert sorted(body["seed"] for body in bodies[:N]) == list(range(100, 100 + N))
@@ -387,22 +300,17 @@ def test_a_server_that_fails_makes_no_gate_and_goes_on_where_it_stopped(judge, v
     broken = [True]
 
     def answer(path, body):
-        return (
-            (400, {"error": {"message": "no"}})
-            if broken and json.loads(body)["seed"] == 5
-            else None
-        )
+        fails = broken and json.loads(body)["seed"] == 5
+        return (400, {"error": {"message": "no"}}) if fails else None
 
     with FakeImageServer(answer=answer) as generator:
-        flags = split(
-            f"night --generator-url {generator.base_url} --generator-model m "
-            "--prompts prompts.csv"
-        )
-        line = vieval("rank", *flags, *named(judge), code=1).err.splitlines()[-1]
+        made = f"--generator-url {generator.base_url} --generator-model m"
+        given = (f"rank night {made} --prompts prompts.csv", *named(judge))
+        line = vieval(*given, code=1).err.splitlines()[-1]
         assert line.startswith(f"vieval: m: failed to generate 1 of {N} images (")
         broken.clear()
         count = len(generator.requests)
-        said = vieval("rank", *flags, *named(judge)).err
+        said = vieval(*given).err
     assert len(generator.requests) == count + 1
     assert f"kept {N - 1} images in night from an interrupted run" in said
 
@@ -417,18 +325,11 @@ def test_a_killed_run_leaves_no_result_and_resumes(judge, vieval):
         return by_brightness()(body)
 
     with FakeImageServer() as generator:
-        arguments = ["rank", "night", *GATE, *OUTPUTS]
-        arguments += split(
-            f"--generator-url {generator.base_url} --generator-model m --margin 0.4"
-        )
+        arguments = ["rank", "night", *GATE, *OUTPUTS, "--margin", "0.4"]
+        arguments += ["--generator-url", generator.base_url, "--generator-model", "m"]
         with FakeServer(reply=slowly) as server:
-            command = [
-                *split(f"{sys.executable} -m vieval_plugin"),
-                *arguments,
-                *named(server),
-                "--num-concurrent",
-                "1",
-            ]
+            command = [sys.executable, "-m", "vieval_plugin", *arguments]
+            command += [*named(server), "--num-concurrent", "1"]
             env = {**os.environ, "PYTHONPATH": str(ROOT)}
             running = subprocess.Popen(command, env=env)
             while len(answered) < 5:

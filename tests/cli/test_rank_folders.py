@@ -1,6 +1,4 @@
-"""`vieval rank` of folders: which generator is best, by judges that score and that compare, and
-the gate.
-"""
+"""`vieval rank` of folders, by judges that score and that compare, and the gate."""
 
 import csv
 import re
@@ -13,64 +11,57 @@ import pytest
 from tests.brightness import by_brightness, images, prompts, rough
 from tests.fake_server import FakeServer, named
 from tests.stored_results import read_lines
-from vieval_plugin.cli import main
+
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 
-@pytest.fixture(autouse=True)
-def fewer_draws(tmp_path, monkeypatch):
-    (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}")
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
-
-
-def rank(capsys, server, *arguments, code=0):
-    assert main(["rank", *map(str, arguments), *named(server)]) == code
-    said = capsys.readouterr()
+def rank(vieval, server, *arguments, code=0):
+    said = vieval("rank", *arguments, *named(server), code=code)
     return said.out.splitlines(), said.err
 
 
-def test_a_gate_that_cannot_decide_is_refused_first(tmp_path, vieval):
-    mine = images(tmp_path, "mine", rough(0.5, 1), 3)
-    theirs = images(tmp_path, "theirs", rough(0.5, 2), 3)
+@pytest.fixture
+def both(tmp_path):
+    """Folders of two generators, and prompts."""
+
+    def made(number):
+        mine = images(tmp_path, "mine", rough(0.6, 1), number)
+        theirs = images(tmp_path, "theirs", rough(0.5, 2), number)
+        return mine, theirs, "--prompts", prompts(tmp_path, number)
+
+    return made
+
+
+def test_a_gate_that_cannot_decide_is_refused_first(both, tmp_path, vieval):
+    mine, theirs, *given = both(3)
     out = tmp_path / "v.jsonl"
-    given = split(
-        f"--prompts {prompts(tmp_path, 3)} --judge sharpness --margin 0.1 --out {out}"
-    )
-    assert vieval("rank", mine, *given, code=1).err.splitlines() == [
-        (
-            "vieval: --margin requires another generator to compare mine with; pass the folder of "
-            "its images too"
-        )
-    ]
-    assert vieval(
-        "rank", mine, theirs, *given, "--judge", "histogram", code=1
-    ).err.splitlines() == [
-        "vieval: --margin requires one judge, got 2 (sharpness, histogram); pass only one"
-    ]
+    given += ["--judge", "sharpness"]
+    gate = [*given, "--margin", "0.1", "--out", out]
+    compare = "--margin requires another generator to compare mine with; pass"
+    one = "--margin requires one judge, got 2 (sharpness, histogram); pass only one"
+    for arguments, line in (
+        ([mine, *gate], f"{compare} the folder of its images too"),
+        ([mine, theirs, *gate, "--judge", "histogram"], one),
+    ):
+        assert vieval("rank", *arguments, code=1).err == f"vieval: {line}\n"
     assert not out.exists()
-    vieval(
-        "rank", mine, *given[:4], "--out", out, code=1
-    )  # grey squares have no sharpness
+    # grey squares have no sharpness
+    vieval("rank", mine, *given, "--out", out, code=1)
     [line] = vieval("rank", out, "--margin", "0.1", code=1).err.splitlines()
     assert line.endswith("to compare mine with; pass verdicts on its images too")
 
 
-def test_judges_that_cannot_run_do_not_take_the_others_along(tmp_path, vieval):
-    mine = images(tmp_path, "mine", rough(0.6, 1), 8)
-    theirs = images(tmp_path, "theirs", rough(0.5, 2), 8)
-    given = split(
-        f"{mine} {theirs} --prompts {prompts(tmp_path, 8)} --judge sharpness "
-        "--judge clip_score"
-    )
-    said = vieval("rank", *given, "--scorer", tmp_path / "absent", code=1)
+def test_judges_that_cannot_run_do_not_take_the_others_along(both, tmp_path, vieval):
+    judges = ("--judge", "sharpness", "--judge", "clip_score")
+    absent = ("--scorer", tmp_path / "absent")
+    said = vieval("rank", *both(8), *judges, *absent, code=1)
     assert "Mean PQ over prompts, by sharpness" in said.out
     assert "clip_score: " in said.err.splitlines()[-1]
 
 
-def test_verdicts_of_another_judge_are_not_replaced(tmp_path, vieval):
-    mine = images(tmp_path, "mine", rough(0.6, 1), 4)
-    theirs = images(tmp_path, "theirs", rough(0.5, 2), 4)
+def test_verdicts_of_another_judge_are_not_replaced(both, tmp_path, vieval):
     out = tmp_path / "v.jsonl"
-    command = ["rank", mine, theirs, "--prompts", prompts(tmp_path, 4), "--out", out]
+    command = ["rank", *both(4), "--out", out]
     sharpness = [*command, "--judge", "sharpness"]
     vieval(*sharpness, code=1)  # grey squares have no sharpness
     written = out.read_bytes()
@@ -82,19 +73,13 @@ def test_verdicts_of_another_judge_are_not_replaced(tmp_path, vieval):
     assert f"wrote {out}" in vieval(*sharpness, code=1).err
 
 
-def test_the_page_has_the_answer_and_the_pictures_side_by_side(tmp_path, capsys):
-    mine = images(tmp_path, "mine", rough(0.6, 1), 8)
-    theirs = images(tmp_path, "theirs", rough(0.5, 2), 8)
+def test_the_page_has_the_answer_and_the_pictures_side_by_side(both, tmp_path, vieval):
+    given = both(8)
     for judge in ("pairwise", "viescore"):
         page = tmp_path / f"{judge}.html"
         with FakeServer(reply=by_brightness()) as server:
-            given = [
-                *split(f"{mine} {theirs} --prompts {prompts(tmp_path, 8)} --judge"),
-                judge,
-                "--html",
-                page,
-            ]
-            shown, _ = rank(capsys, server, *given)
+            flags = ("--judge", judge, "--html", page)
+            shown, _ = rank(vieval, server, *given, *flags)
         text = page.read_text()
         assert shown[0].replace("<", "&lt;") in text
         cards = text.split('id="cards"', 1)[1]
@@ -105,53 +90,46 @@ def test_the_page_has_the_answer_and_the_pictures_side_by_side(tmp_path, capsys)
         assert len(re.findall(r'<button type="button" data-card="', text)) == 8
 
 
-def test_the_best_image_of_each_prompt(tmp_path, capsys):
+def test_the_best_image_of_each_prompt(tmp_path, vieval):
     mine = images(tmp_path, "mine", rough(0.5, 1), 4, draws=3)
     given = split(
         f"{mine} --prompts {prompts(tmp_path, 4)} --judge viescore --best-of "
         f"--tables {tmp_path}/t"
     )
     with FakeServer(reply=by_brightness()) as server:
-        shown, _ = rank(capsys, server, *given)
+        shown, _ = rank(vieval, server, *given)
     assert shown[0] == "in all rows: generator = mine, of = 3"
     with (tmp_path / "t" / "best_of.csv").open(newline="") as file:
         rows = list(csv.reader(file))[1:]
-    scores = {
-        n: [round(10 * round(255 * rough(0.5, 1)(n, draw)) / 255) for draw in range(3)]
-        for n in range(4)
-    }
+    grey = lambda n, draw: round(255 * rough(0.5, 1)(n, draw)) / 255
+    scores = {n: [round(10 * grey(n, draw)) for draw in range(3)] for n in range(4)}
     expected = [(f"p{n}", int(np.argmax(levels)), "3") for n, levels in scores.items()]
     assert [(row[0], int(row[2]), row[4]) for row in rows] == expected
     assert rows[0][5] == str(mine / f"p0_{np.argmax(scores[0])}.png")
 
 
-def test_equal_scores_need_prompts_and_equal_files_no_judge(tmp_path, capsys, vieval):
-    mine, same = (
-        images(tmp_path, name, lambda prompt, draw: 0.5) for name in ("mine", "same")
+def test_equal_scores_need_prompts_and_equal_files_no_judge(tmp_path, vieval):
+    levels = {"mine": 0.5, "same": 0.5, "theirs": 0.51}
+    mine, same, theirs = (
+        images(tmp_path, name, lambda prompt, draw, level=level: level)
+        for name, level in levels.items()
     )
-    theirs = images(tmp_path, "theirs", lambda prompt, draw: 0.51)
     given = ["--prompts", prompts(tmp_path), "--judge", "viescore", "--margin"]
     with FakeServer(reply=by_brightness()) as server:
-        shown, said = rank(capsys, server, mine, theirs, *given, "0.02", code=4)
-        assert (
-            "with 24 prompts, equal scores cannot pass (148 prompts are required)"
-            in said
-        )
-        assert any(
-            line.endswith(
-                " prompts would be enough to decide, if the difference stays at 0.000."
-            )
-            for line in shown
-        )
+        shown, said = rank(vieval, server, mine, theirs, *given, "0.02", code=4)
+        few = "with 24 prompts, equal scores cannot pass (148 prompts are required)"
+        assert few in said
+        enough = "be enough to decide, if the difference stays at 0.000."
+        assert any(line.endswith(enough) for line in shown)
         asked = server.stats()["requests"]
         for margin in ("0.02", "0"):
-            shown, _ = rank(capsys, server, mine, same, *given, margin)
+            shown, _ = rank(vieval, server, mine, same, *given, margin)
             assert len(shown) == 2
             assert "mine is not worse than same" in shown[0]
             assert "identical files" in shown[1]
         assert server.stats()["requests"] == asked
         out = tmp_path / "v.jsonl"
-        rank(capsys, server, mine, same, *given, "0.02", "--out", out)
+        rank(vieval, server, mine, same, *given, "0.02", "--out", out)
     assert "identical files" in vieval("rank", out, "--margin", "0.02").out
 
 
@@ -168,29 +146,18 @@ def test_the_very_same_files_that_are_no_images_do_not_pass(tmp_path, vieval):
         assert "identical files" not in said.out
 
 
-def test_columns_of_prompts_may_have_other_names(tmp_path, vieval):
-    folders = [
-        images(tmp_path, name, rough(0.5, seed), 3)
-        for seed, name in enumerate(("mine", "theirs"))
-    ]
-    path = tmp_path / "prompts.csv"
-    path.write_text(
-        "name,wording\n" + "".join(f"p{n},a grey square {n}\n" for n in range(3))
-    )
-    given = [
-        "rank",
-        *folders,
-        *split(f"--prompts {path} --judge sharpness --out {tmp_path}/v.jsonl"),
-    ]
-    vieval(
-        *given, "--columns", "uid=name,prompt=wording", code=1
-    )  # grey squares have no sharpness
-    rows = read_lines(tmp_path / "v.jsonl")
-    found = {(row["uid"], row["texts"]["prompt"]) for row in rows}
+def test_columns_of_prompts_may_have_other_names(both, tmp_path, vieval):
+    *folders, _, path = both(3)
+    rows = [f"p{n},a grey square {n}\n" for n in range(3)]
+    path.write_text("".join(["name,wording\n", *rows]))
+    out = tmp_path / "v.jsonl"
+    given = f"--prompts {path} --judge sharpness --out {out} --columns".split()
+    # grey squares have no sharpness
+    vieval("rank", *folders, *given, "uid=name,prompt=wording", code=1)
+    found = {(row["uid"], row["texts"]["prompt"]) for row in read_lines(out)}
     assert found == {(f"p{n}", f"a grey square {n}") for n in range(3)}
-    [line] = vieval(
-        *given, "--columns", "uid=nam,prompt=wording", code=1
-    ).err.splitlines()
+    said = vieval("rank", *folders, *given, "uid=nam,prompt=wording", code=1).err
+    [line] = said.splitlines()
     assert "'nam'" in line
 
 
@@ -204,19 +171,15 @@ def numbered(folder, names):
 
 def test_image_names_number_the_prompts(tmp_path, vieval):
     mine = numbered(tmp_path / "mine", [f"{n}.png" for n in range(11)])
-    path = tmp_path / "theirs"
-    theirs = numbered(path, [f"image_{n:02}_s3.png" for n in range(1, 12)])
+    names = [f"image_{n:02}_s3.png" for n in range(1, 12)]
+    theirs = numbered(tmp_path / "theirs", names)
     texts = [f"square {n}" for n in range(11)]
     (tmp_path / "prompts.txt").write_text("\n".join(texts))
     (tmp_path / "prompts.csv").write_text("prompt\n" + "\n".join(texts))
     for name in ("prompts.txt", "prompts.csv"):
         out = tmp_path / f"{name}.jsonl"
-        vieval(
-            f"rank {mine} {theirs} --prompts",
-            tmp_path / name,
-            *split(f"--judge sharpness --out {out}"),
-            code=1,
-        )
+        flags = f"--prompts {tmp_path / name} --judge sharpness --out {out}"
+        vieval(f"rank {mine} {theirs} {flags}", code=1)
         rows = read_lines(out)
         found = {(row["uid"], row["texts"]["prompt"]) for row in rows}
         assert found == {(str(n), text) for n, text in enumerate(texts, start=1)}
@@ -229,49 +192,37 @@ def test_image_names_number_the_prompts(tmp_path, vieval):
         assert files["theirs", "11"] == "theirs/image_11_s3.png"
 
 
-def test_folders_with_prompts_of_their_own_need_no_flag(tmp_path, capsys):
-    mine = images(tmp_path, "mine", rough(0.6, 1), 3)
-    theirs = images(tmp_path, "theirs", rough(0.5, 2), 3)
-    prompts(mine, 3)
+def test_folders_with_prompts_of_their_own_need_no_flag(both, vieval):
+    mine, theirs, _, table = both(3)
+    table.rename(mine / "prompts.csv")
     with FakeServer(reply=by_brightness()) as server:
-        shown, _ = rank(capsys, server, mine, theirs, "--judge", "viescore")
+        shown, _ = rank(vieval, server, mine, theirs, "--judge", "viescore")
         assert shown[1].endswith(", on 3 prompts.")
         (mine / "prompts.csv").unlink()
         for file in [*mine.glob("*.png"), *theirs.glob("*.png")]:
             file.with_suffix(".txt").write_text("a grey square")
-        shown, _ = rank(capsys, server, mine, theirs, "--judge", "viescore")
+        shown, _ = rank(vieval, server, mine, theirs, "--judge", "viescore")
         assert shown[1].endswith(", on 3 prompts.")
+
+
+READ = ("prompts.csv", "mine/p0.png", "people.csv", "people.html")
 
 
 @pytest.mark.parametrize(
     ("flag", "suffix"), [("--out", ".jsonl"), ("--html", ".html"), ("--junit", ".xml")]
 )
-@pytest.mark.parametrize(
-    "read", ["prompts.csv", "mine/p0.png", "people.csv", "people.html"]
-)
-def test_nothing_that_is_read_is_replaced(tmp_path, vieval, flag, suffix, read):
-    folders = [
-        images(tmp_path, name, lambda prompt, draw: 0.5, number=2)
-        for name in ("mine", "theirs")
-    ]
-    prompts(tmp_path, 2)
+@pytest.mark.parametrize("read", READ)
+def test_nothing_that_is_read_is_replaced(both, tmp_path, vieval, flag, suffix, read):
+    header = "benchmark,part,uid,generator,draw,rater,aspect,value\n"
     for name in ("people.csv", "people.html"):
-        (tmp_path / name).write_text(
-            "benchmark,part,uid,generator,draw,rater,aspect,value\n"
-        )
-    before = (tmp_path / read).read_bytes()
-    given = [
-        *folders,
-        *split(f"--prompts {tmp_path}/prompts.csv --judge sharpness --margin 0.1"),
-    ]
-    human = ["--human", tmp_path / read] if read.startswith("people") else []
-    [line] = vieval(
-        "rank", *given, *human, flag, tmp_path / read, code=1
-    ).err.splitlines()
-    assert (tmp_path / read).read_bytes() == before
-    is_page = read.endswith(suffix)
-    assert line.endswith(
-        f"overwritten; choose another {flag}"
-        if is_page
-        else f"{flag} must end in {suffix}, got {tmp_path / read}"
-    )
+        (tmp_path / name).write_text(header)
+    given = [*both(2), "--judge", "sharpness", "--margin", "0.1"]
+    path = tmp_path / read
+    before = path.read_bytes()
+    human = ["--human", path] if read.startswith("people") else []
+    [line] = vieval("rank", *given, *human, flag, path, code=1).err.splitlines()
+    assert path.read_bytes() == before
+    ending = f"{flag} must end in {suffix}, got {path}"
+    if read.endswith(suffix):
+        ending = f"overwritten; choose another {flag}"
+    assert line.endswith(ending)

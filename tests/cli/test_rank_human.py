@@ -1,6 +1,4 @@
-"""`vieval rank --human`: the order by what people would say, where the judge's own order is
-another.
-"""
+"""`vieval rank --human`: the order by people's ratings, where the judge's is another."""
 
 import html
 import re
@@ -8,65 +6,56 @@ import re
 import numpy as np
 import pytest
 
+from tests.builders import a_label_file, a_verdict_file
 from tests.stored_results import csv_rows
-from vieval_plugin.cli import main
-from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
-from vieval_plugin.records import Provenance
-from vieval_plugin.run.verdict_lines import write_verdicts
 
-SOURCE = Provenance(
-    "viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc"
-)
 PEOPLE = {"mine": 0.75, "theirs": 0.55, "third": 0.35}
 LIKING = {"mine": 0.0, "theirs": 0.0, "third": 0.5}
 """How much more the judge likes a generator than people do: it puts the third first."""
 
 
 @pytest.fixture
-def given(tmp_path, monkeypatch):
-    """Verdicts of three generators on 120 prompts, and a function that writes people's ratings
-    of the first so many.
-    """
-    (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}")
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
+def given(few_draws, tmp_path):
+    """Verdicts on 120 prompts, and a function that writes ratings of so many of them."""
     rng = np.random.default_rng(4)
     prompts = rng.normal(0, 0.05, 120)
     people = {
         name: np.clip(PEOPLE[name] + prompts + rng.normal(0, 0.05, 120), 0, 1)
         for name in PEOPLE
     }
-    samples, verdicts = [], []
-    for name in ("third", "mine", "theirs"):
-        judged = np.clip(people[name] + LIKING[name] + rng.normal(0, 0.05, 120), 0, 1)
-        for number, score in enumerate(judged):
-            samples.append(Sample(SampleId("own", "tig", name, f"p{number}"), {}))
-            verdict = Verdict(dict.fromkeys(("SC", "PQ", "O"), float(score)), Status.OK)
-            verdicts.append(verdict)
-    write_verdicts(tmp_path / "v.jsonl", samples, verdicts, SOURCE)
+    scores = {
+        name: np.clip(people[name] + LIKING[name] + rng.normal(0, 0.05, 120), 0, 1)
+        for name in ("third", "mine", "theirs")
+    }
+    file = a_verdict_file(tmp_path / "v.jsonl", scores, fields={"prompt": None})
 
     def rated(number, generators=tuple(PEOPLE)):
-        lines = ["benchmark,part,uid,generator,draw,rater,aspect,value"]
-        chosen = rng.choice(120, number, replace=False)
-        lines += [
-            f"own,tig,p{n},{name},,ann,O,{people[name][n]:.3f}"
+        chosen = sorted(rng.choice(120, number, replace=False))
+        labels = [
+            {"uid": f"p{n:03}", "generator": name, "aspect": "O", "value": value}
             for name in generators
-            for n in sorted(chosen)
+            for n, value in ((n, f"{people[name][n]:.3f}") for n in chosen)
         ]
-        (tmp_path / "ratings.csv").write_text("\n".join(lines) + "\n")
-        return tmp_path / "v.jsonl", "--human", tmp_path / "ratings.csv"
+        return file, "--human", a_label_file(tmp_path / "ratings.csv", labels)
 
     return rated
 
 
-def rank(capsys, *arguments, code=0):
-    assert main(["rank", *map(str, arguments)]) == code
-    return capsys.readouterr().out.splitlines()
+@pytest.fixture
+def rank(vieval):
+    return lambda *arguments: vieval("rank", *arguments).out.splitlines()
 
 
-def test_title_and_signs_follow_the_order(given, capsys):
+def corrected_rows(path):
+    """The rows of a table that are of corrected means."""
+    corrected = "corrected by people's ratings"
+    return [row for row in csv_rows(path) if corrected in row["statistic"]]
+
+
+def test_title_and_signs_follow_the_order(given, rank):
     """Ratings that differ by chance turn two close means over, and not the order."""
     sentence = "The order combines labels and judge, so it can differ from the order of the corrected means"
-    assert sentence not in "\n".join(rank(capsys, *given(60)))
+    assert sentence not in "\n".join(rank(*given(60)))
     verdicts, flag, path = given(12)
     header, *lines = path.read_text().splitlines()
     means = {"third": 0.7, "mine": 0.60, "theirs": 0.62}
@@ -80,48 +69,40 @@ def test_title_and_signs_follow_the_order(given, capsys):
         for n, line in enumerate(lines)
     ]
     path.write_text("\n".join([header, *rows]) + "\n")
-    shown = rank(capsys, verdicts, flag, path)
-    table = "\n".join(shown).partition("corrected by people's ratings")[2]
-    ordered = re.findall(
-        r"^ *(?:1-3 +)?(third|mine|theirs) +(0\.\d+) \[", table, re.MULTILINE
-    )
+    shown = "\n".join(rank(verdicts, flag, path))
+    table = shown.partition("corrected by people's ratings")[2]
+    row = re.compile(r"^ *(?:1-3 +)?(third|mine|theirs) +(0\.\d+) \[", re.MULTILINE)
+    ordered = row.findall(table)
     assert [name for name, _ in ordered] == ["third", "mine", "theirs"]
     assert float(ordered[2][1]) > float(ordered[1][1])
-    assert any(line.startswith(sentence) for line in shown)
-    assert re.search(r"^mine - theirs +-?0\.", "\n".join(shown), re.MULTILINE)
+    assert f"\n{sentence}" in shown
+    assert re.search(r"^mine - theirs +-?0\.", shown, re.MULTILINE)
 
 
-def test_the_difference_has_the_sign_of_the_answer(given, tmp_path, capsys):
-    """With noise for ratings neither is better, and the answer names the first of the input
-    first.
-    """
+def test_the_difference_has_the_sign_of_the_answer(given, rank):
+    """With noise for ratings neither is better; the answer begins with the first."""
     path, *human = given(120, ("theirs", "mine"))
     header, *lines = human[1].read_text().splitlines()
     rng = np.random.default_rng(0)
     noise = [f"{line.rpartition(',')[0]},{rng.uniform():.3f}" for line in lines]
     human[1].write_text("\n".join([header, *noise]) + "\n")
-    shown = rank(capsys, path, *human)
+    shown = rank(path, *human)
     assert shown[0] == "mine and theirs cannot be told apart."
-    corrected = re.search(
-        r"of mine: 0\.\d\d, (0\.\d+) (higher|lower) than theirs", shown[1]
-    )
-    alone, sign = re.match(
-        r"By the ratings alone, mine scores (0\.\d+) (higher|lower) ", shown[2]
-    ).groups()
-    assert float(corrected[1]) == pytest.approx(float(alone), abs=0.1)
-    assert sign == corrected[2]
+    corrected = r"of mine: 0\.\d\d, (0\.\d+) (higher|lower) than theirs"
+    difference, sign = re.search(corrected, shown[1]).groups()
+    alone = r"By the ratings alone, mine scores (0\.\d+) (higher|lower) "
+    labelled, same = re.match(alone, shown[2]).groups()
+    assert float(difference) == pytest.approx(float(labelled), abs=0.1)
+    assert sign == same
     assert not any("ratings change the judge's order" in line for line in shown)
 
 
-def test_pairs_and_headings_are_of_corrected_means(given, capsys, tmp_path):
+def test_pairs_and_headings_are_of_corrected_means(given, rank, tmp_path):
     out = tmp_path / "tables"
-    shown = rank(capsys, *given(60), "--tables", out, "--html", tmp_path / "rank.html")
-    rows = [
-        row
-        for row in csv_rows(out / "pairs.csv")
-        if "corrected by people's ratings" in row["statistic"]
-    ]
-    seen = [(row["better"], row["worse"], row["n"], row["significant"]) for row in rows]
+    shown = rank(*given(60), "--tables", out, "--html", tmp_path / "rank.html")
+    columns = ("better", "worse", "n", "significant")
+    rows = corrected_rows(out / "pairs.csv")
+    seen = [tuple(row[name] for name in columns) for row in rows]
     assert seen == [
         (*names, "60", "yes")
         for names in (("mine", "theirs"), ("mine", "third"), ("theirs", "third"))
@@ -149,7 +130,7 @@ def test_pairs_and_headings_are_of_corrected_means(given, capsys, tmp_path):
     assert found == ["By the judge alone, mine scores lower"]
 
 
-def test_two_files_of_ratings_count_together(given, capsys, tmp_path):
+def test_two_files_of_ratings_count_together(given, rank, tmp_path):
     results, flag, file = given(60)
     header, *rows = file.read_text().splitlines()
     halves = []
@@ -157,18 +138,18 @@ def test_two_files_of_ratings_count_together(given, capsys, tmp_path):
         half = tmp_path / f"half{number}.csv"
         half.write_text("\n".join([header, *rows[number::2]]) + "\n")
         halves.append(half)
-    whole = rank(capsys, results, flag, file)
-    assert rank(capsys, results, flag, *halves) == whole
-    assert rank(capsys, results, flag, halves[0], flag, halves[1]) == whole
+    whole = rank(results, flag, file)
+    assert rank(results, flag, *halves) == whole
+    assert rank(results, flag, halves[0], flag, halves[1]) == whole
 
 
-def test_an_annotator_with_one_value_is_left_out(given, capsys, vieval):
+def test_an_annotator_with_one_value_is_left_out(given, rank, vieval):
     verdicts, flag, path = given(60)
-    alone = rank(capsys, verdicts, flag, path)
+    alone = rank(verdicts, flag, path)
     header, *rows = path.read_text().splitlines()
     bored = [row.replace(",ann,", ",bea,").rpartition(",")[0] + ",0.5" for row in rows]
     path.write_text("\n".join([header, *rows, *bored]) + "\n")
-    shown = rank(capsys, verdicts, flag, path)
+    shown = rank(verdicts, flag, path)
     note = "note: all 180 ratings by bea are 0.5, so they are ignored"
     assert [line for line in shown if line != note] == alone
     assert note in shown
@@ -177,16 +158,12 @@ def test_an_annotator_with_one_value_is_left_out(given, capsys, vieval):
     assert "ratings must vary: all 180 ratings by bea are 0.5" in said
 
 
-def test_corrected_means_stay_within_the_scale(given, capsys, tmp_path):
+def test_corrected_means_stay_within_the_scale(given, rank, tmp_path):
     verdicts, flag, path = given(60, ("mine", "third"))
     ratings = re.sub(r",O,0\.\d+|,O,1\.0+", ",O,1.000", path.read_text())
     path.write_text(ratings.replace(",O,1.000", ",O,0.990", 1))
-    rank(capsys, verdicts, flag, path, "--tables", tmp_path / "tables")
-    rows = [
-        row
-        for row in csv_rows(tmp_path / "tables" / "numbers.csv")
-        if "corrected by people's ratings" in row["statistic"]
-    ]
+    rank(verdicts, flag, path, "--tables", tmp_path / "tables")
+    rows = corrected_rows(tmp_path / "tables" / "numbers.csv")
     ends = [float(row[end] or 0.5) for row in rows for end in ("value", "low", "high")]
     assert max(ends) == 1
     assert min(ends) >= 0

@@ -8,7 +8,6 @@ import pytest
 from PIL import Image
 
 from tests.stored_results import read_lines, write_lines
-from vieval_plugin.cli import main
 
 skimage_data = pytest.importorskip("skimage.data")
 SIDE = 96
@@ -25,9 +24,7 @@ def saved(pixels, noise, quality, seed):
 
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory):
-    """80 crops: OLD, its model run again, an equal build, one with strong noise, one with eight
-    black images.
-    """
+    """80 crops: OLD, its model again, an equal build, a noisy one, one with eight black images."""
     root, rng = tmp_path_factory.mktemp("builds"), np.random.default_rng(0)
     photos = [skimage_data.astronaut(), skimage_data.coffee(), skimage_data.chelsea()]
     for name in ("old", "rerun", "equal", "strong", "black"):
@@ -48,25 +45,28 @@ def builds(tmp_path_factory):
     return root
 
 
-def ranked(builds, first, second, *flags):
-    command = ["rank", str(builds / first), str(builds / second), "--prompts"]
-    reference = [str(builds / "prompts.csv"), "--reference", str(builds / "old")]
-    return main([*command, *reference, "--judge", "ssim", "--margin", "0.05", *flags])
+def ranked(vieval, builds, first, second, *flags, code=None):
+    line = (
+        f"rank {builds / first} {builds / second} --prompts {builds}/prompts.csv "
+        f"--reference {builds}/old --judge ssim --margin 0.05"
+    )
+    return vieval(line, *flags, code=code).out
 
 
 @pytest.mark.parametrize(
-    ("build", "codes"), [("equal", {0}), ("strong", {3}), ("black", {3, 4})]
+    ("build", "answers"),
+    [("equal", ("PASS",)), ("strong", ("FAIL",)), ("black", ("FAIL", "INCONCLUSIVE"))],
 )
-def test_a_build_is_gated_by_likeness(build, codes, builds, capsys):
-    assert ranked(builds, build, "rerun") in codes
-    printed = capsys.readouterr().out
+def test_a_build_is_gated_by_likeness(build, answers, builds, vieval):
+    printed = ranked(vieval, builds, build, "rerun")
+    assert printed.startswith(answers)
     assert "Similarity to the reference images" in printed
     assert re.search(rf"{build} +psnr +\d+\.\d \[", printed)
 
 
-def test_the_page_shows_the_most_different_pairs(builds, tmp_path):
+def test_the_page_shows_the_most_different_pairs(builds, tmp_path, vieval):
     page = tmp_path / "page.html"
-    ranked(builds, "black", "old", "--html", str(page))
+    ranked(vieval, builds, "black", "old", "--html", page)
     text = page.read_text()
     assert "The 10 most different pairs" in text
     assert text.count("<b>difference ×4</b>") == 10
@@ -74,45 +74,35 @@ def test_the_page_shows_the_most_different_pairs(builds, tmp_path):
     assert "<td>old</td>" not in section[: section.index("</table>")]
 
 
-def test_verdicts_of_another_judge_have_the_likeness_beside_them(builds, capsys):
-    names = [str(builds / folder) for folder in ("strong", "old")]
-    command = ["rank", *names, "--prompts", str(builds / "prompts.csv")]
-    command += ["--judge", "sharpness", "--reference", str(builds / "old")]
-    assert main(command) == 0
-    printed = capsys.readouterr().out
+def test_verdicts_of_another_judge_have_the_likeness_beside_them(builds, vieval):
+    folders = (builds / "strong", builds / "old", "--prompts", builds / "prompts.csv")
+    flags = ("--judge", "sharpness", "--reference", builds / "old")
+    printed = vieval("rank", *folders, *flags).out
     assert printed.startswith("sharpness finds")
     assert re.search(r"ssim +0\.\d+ \[", printed)
 
 
-def test_a_reference_must_be_one_folder_and_needs_prompts(builds, tmp_path, capsys):
+def test_a_reference_must_be_one_folder_and_needs_prompts(builds, tmp_path, vieval):
     told = tmp_path / "new"
     told.mkdir()
     Image.new("RGB", (20, 20)).save(told / "p0.png")
     (told / "p0.txt").write_text("a cat")
-    several = ["--prompts", str(builds / "prompts.csv"), "--reference", str(builds)]
-    for folder, arguments, message in (
-        (told, ["--reference", str(told)], "--reference requires --prompts"),
-        (builds / "equal", several, "must be one image folder, got 5 folders"),
+    several = f"{builds}/equal --prompts {builds}/prompts.csv --reference {builds}"
+    for arguments, message in (
+        (f"{told} --reference {told}", "--reference requires --prompts"),
+        (several, "must be one image folder, got 5 folders"),
     ):
-        assert main(["rank", str(folder), "--judge", "ssim", *arguments]) == 1
-        assert message in capsys.readouterr().err
+        assert message in vieval(f"rank {arguments} --judge ssim", code=1).err
 
 
 def test_a_samples_file_may_have_references_of_any_kind(builds, tmp_path, vieval):
-    rows = [
-        {
-            "uid": f"p{n}",
-            "kind": kind,
-            "images": {
-                "output": str(builds / "rerun" / f"p{n}.png"),
-                "reference": str(builds / "old" / f"p{n}.png"),
-            },
-            "texts": {"prompt": "a photograph"},
-        }
-        for n, kind in enumerate(("tig", "cig", "own"))
-    ]
+    roles = {"output": "rerun", "reference": "old"}
+    rows = []
+    for n, kind in enumerate(("tig", "cig", "own")):
+        files = {role: str(builds / name / f"p{n}.png") for role, name in roles.items()}
+        row = {"uid": f"p{n}", "kind": kind, "images": files}
+        rows.append({**row, "texts": {"prompt": "a photograph"}})
     samples, out = tmp_path / "samples.jsonl", tmp_path / "out.jsonl"
     write_lines(samples, rows)
     vieval("score", samples, "--judge", "ssim", "--out", out)
-    verdicts = read_lines(out)
-    assert all(0.8 < verdict["scores"]["SC"] < 1 for verdict in verdicts)
+    assert all(0.8 < verdict["scores"]["SC"] < 1 for verdict in read_lines(out))

@@ -1,6 +1,4 @@
-"""`vieval score`: one's own images from a file, verdicts to another; what is asked anew, and
-what cannot be judged.
-"""
+"""`vieval score`: verdicts in a file, what is asked again, and what is never replaced."""
 
 import contextlib
 import itertools
@@ -11,9 +9,8 @@ import subprocess
 
 import pytest
 
-from tests.fake_server import FakeServer, Fault, named
+from tests.fake_server import FakeServer, named
 from tests.stored_results import read_lines
-from vieval_plugin.text.errors import docs_url
 
 
 def test_score_writes_verdicts_in_order_and_a_summary(score, server, samples_file):
@@ -35,37 +32,15 @@ def test_score_writes_verdicts_in_order_and_a_summary(score, server, samples_fil
     assert "calls: 0, from the cache: 12" in said
 
 
-def test_failed_calls_show_in_the_last_lines_and_the_exit_code(score, samples_file):
-    with FakeServer(
-        faults=lambda number, body: Fault("overlong") if number % 5 == 0 else None
-    ) as server:
-        code, _, printed, said = score(samples_file, *named(server))
-    assert code == 1
-    assert "FAILED CALLS: too long" in said
-    assert "api_error" in printed
-
-
-def test_an_unreadable_image_is_no_image(score, server, samples_file, tmp_path):
-    first = json.loads(samples_file.read_text().splitlines()[0])
-    (tmp_path / first["images"]["output"]).write_text("not an image")
-    code, written, _, said = score(samples_file, *named(server))
-    assert (code, [row["status"] for row in written]) == (1, ["no_image"] + ["ok"] * 5)
-    assert "unreadable image" in said
-    assert f"about no_image: {docs_url('reference/results.md#no_image')}\n" in said
-
-
 @pytest.mark.parametrize("command", [["score", "--judge", "ssim"], ["label"]])
 def test_what_is_read_is_never_replaced(samples_file, vieval, command):
-    first = json.loads(samples_file.read_text().splitlines()[0])
-    image = samples_file.parent / first["images"]["output"]
+    image = samples_file.parent / read_lines(samples_file)[0]["images"]["output"]
     link = samples_file.parent / "link.jsonl"
     link.symlink_to(samples_file)
     before = samples_file.read_bytes(), image.read_bytes()
     for out in (samples_file, image, link):
-        printed = vieval(
-            command[0], samples_file, *command[1:], "--out", out, code=1
-        ).err
-        assert "is an input file and would be overwritten" in printed
+        said = vieval(*command, samples_file, "--out", out, code=1).err
+        assert "is an input file and would be overwritten" in said
     assert (samples_file.read_bytes(), image.read_bytes()) == before
 
 
@@ -75,30 +50,25 @@ def test_what_is_read_is_never_replaced(samples_file, vieval, command):
 def numbering():
     """Readable answers of which no two are alike."""
     numbers = itertools.count()
-    return lambda request: json.dumps(
-        {"score": [7, 7], "reasoning": f"answer {next(numbers)}"}
-    )
+    answer = lambda: {"score": [7, 7], "reasoning": f"answer {next(numbers)}"}
+    return lambda request: json.dumps(answer())
+
+
+# flags, and the age at which what is stored is too old
+RUNS = ((["--fresh"], "null"), ([], "null"), ([], "0"))
 
 
 def test_fresh_asks_anew_and_replaces_the_stored(score, samples_file, tmp_path):
-    runs = (
-        ([], "null"),
-        ([], "null"),
-        (["--fresh"], "null"),
-        ([], "null"),
-        ([], "0"),
-        ([], "null"),
-    )
+    fresh, kept, aged = RUNS
     answers = []
     with FakeServer(reply=numbering(), schema_support="rejected") as server:
-        for flags, max_age in runs:
+        for flags, max_age in (kept, kept, fresh, kept, aged, kept):
             text = f"store: {{path: r.sqlite, max_age: {max_age}}}\n"
             (tmp_path / "vieval.yaml").write_text(text)
             code, verdicts, _, said = score(samples_file, *named(server), *flags)
             assert code == 0
-            answers.append(
-                [step["reason"] for verdict in verdicts for step in verdict["trace"]]
-            )
+            steps = [step for verdict in verdicts for step in verdict["trace"]]
+            answers.append([step["reason"] for step in steps])
     assert "from the cache: 12" in said
     first, *_ = answers
     assert answers[1] == first

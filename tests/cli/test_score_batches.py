@@ -1,6 +1,4 @@
-"""`vieval score --batch`: the verdicts of calls, at half the price, whatever the service does
-and whenever the run ends.
-"""
+"""`vieval score --batch`: the verdicts of calls, whatever the service does."""
 
 import base64
 import io
@@ -46,16 +44,15 @@ def samples(folder, count):
     """Samples that differ in prompt and image."""
     rows = []
     for number in range(count):
-        picture = PIL.Image.new("RGB", (16, 16), (number % 256, number // 256, 7))
-        (folder / f"{number}.png").write_bytes(encoded(picture))
-        row = {
-            "uid": f"u{number}",
-            "kind": "tig",
-            "output": f"{number}.png",
-            "prompt": prompt_of(number),
-        }
-        rows.append(row)
+        name = f"{number}.png"
+        (folder / name).write_bytes(encoded(picture_of(number)))
+        row = {"uid": f"u{number}", "output": name, "prompt": prompt_of(number)}
+        rows.append({**row, "kind": "tig"})
     write_lines(folder / "s.jsonl", rows)
+
+
+def picture_of(number):
+    return PIL.Image.new("RGB", (16, 16), (number % 256, number // 256, 7))
 
 
 def prompt_of(number):
@@ -67,8 +64,8 @@ STATES |= {"cancelling", "cancelled"}
 
 
 def command(folder, server, *more, out="v.jsonl"):
-    command = ["score", folder / "s.jsonl", "--out", folder / out, *named(server)]
-    return [*map(str, [*command, *more])]
+    paths = ["score", folder / "s.jsonl", "--out", folder / out]
+    return [*map(str, [*paths, *named(server), *more])]
 
 
 def of_hash(request):
@@ -85,15 +82,9 @@ def verdicts(path):
 
 
 @pytest.fixture
-def refused(capsys):
+def refused(vieval):
     """The last line of a command that ends with 1."""
-
-    def run(arguments):
-        capsys.readouterr()
-        assert main(arguments) == 1
-        return capsys.readouterr().err.splitlines()[-1]
-
-    return run
+    return lambda *arguments: vieval(*arguments, code=1).err.splitlines()[-1]
 
 
 @pytest.fixture
@@ -115,22 +106,21 @@ def batched(tmp_path, vieval):
     """Runs the command with --batch at a service; what it says."""
 
     def run(service, *more, code=0, **out):
-        return vieval(*command(tmp_path, service, "--batch", *more, **out), code=code)
+        arguments = command(tmp_path, service, "--batch", *more, **out)
+        return vieval(*arguments, code=code).err
 
     return run
 
 
 @pytest.fixture
 def same(live, batched, tmp_path):
-    """Judges so many samples by calls and by batches of a service, which are to give the same
-    verdicts and to be paid once; the service, and what the batches said.
-    """
+    """Judges samples by calls and by batches, which must agree; the service and what was said."""
 
     def judged(count, service, *more):
         samples(tmp_path, count)
         expected = live(*more)
         with service:
-            said = batched(service, *more).err
+            said = batched(service, *more)
             assert set(service.paid.values()) == {1}
         assert verdicts(tmp_path / "v.jsonl") == expected
         return service, said
@@ -144,11 +134,10 @@ def test_batches_give_the_verdicts_of_calls(same, tmp_path):
     assert len(service.paid) == 60
     # whether schemas are enforced, and whether this form is taken
     assert service.stats()["requests"] == 2
-    waves = (
-        "at most 2 waves (1 question in a row, 1 re-ask for each), each sent up to 3 "
-        "times if batches expire"
-    )
-    assert f"viescore with batches: {waves} or fail" in told
+    assert (
+        "viescore with batches: at most 2 waves (1 question in a row, 1 re-ask for each), "
+        "each sent up to 3 times if batches expire or fail"
+    ) in told
     assert "calls: 60, from the cache: 0, tokens" in told
     price = re.search(r"price: ([\d.]+)", told)[1]
     saved = re.search(r"by batches: ([\d.]+)", told)[1]
@@ -157,9 +146,10 @@ def test_batches_give_the_verdicts_of_calls(same, tmp_path):
 
 
 @pytest.mark.parametrize("lists", [True, False])
-def test_faults_change_no_verdict(live, batched, tmp_path, monkeypatch, lists):
+def test_faults_change_no_verdict(
+    live, batched, tmp_path, monkeypatch, no_backoff, lists
+):
     monkeypatch.setattr(batches, "MOST_REQUESTS", 40)
-    monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
     samples(tmp_path, 60)
     expected = live()
     chance = random.Random(0)
@@ -172,20 +162,17 @@ def test_faults_change_no_verdict(live, batched, tmp_path, monkeypatch, lists):
     def nth(number):
         return begun.setdefault(number, len(begun) + 1)
 
-    def error(request, times):
-        return 500 if times == 1 and "thing 000" in json.dumps(request) else None
-
     faults = {
         "expires": lambda number: nth(number) == 1,
         "cancels": lambda number: nth(number) == 2,
         "room": 60,  # of 120
-        "error": error,
+        "error": failing(500, "thing 000", 1),
         "on_call": fails,
     }
     with BatchServer(most_requests=40, lists=lists, **faults) as service:
-        found = batched(service, code=1).err.splitlines()[-1]
+        found = batched(service, code=1).splitlines()[-1]
         assert "was cancelled; run the same command" in found
-        told = batched(service).err
+        told = batched(service)
         assert set(service.paid.values()) == {1}
         assert len(service.paid) == 120
         assert max(content.count(b"\n") for content in service.contents.values()) <= 40
@@ -249,18 +236,21 @@ def test_a_list_without_an_end_ends(tmp_path, no_backoff, store, batched):
 def test_a_failing_service_is_named_in_waiting(tmp_path, no_backoff, store, batched):
     samples(tmp_path, 5)
     with BatchServer(on_call=Failing("before", "/v1/batches", 4)) as service:
-        said = batched(service).err
+        said = batched(service)
     assert said.count("HTTP 500: a fault before; still trying") == 1
+
+
+def failing(code, prompt, times=9):
+    """An error for the first so many times at a prompt."""
+    fails = lambda request, count: count <= times and prompt in json.dumps(request)
+    return lambda request, count: code if fails(request, count) else None
 
 
 def test_a_failing_request_is_sent_three_times(tmp_path, store, batched):
     samples(tmp_path, 3)
-    codes = {"thing 0000": 500, "thing 0001": 413}
-
-    def error(request, times):
-        text = json.dumps(request)
-        return next((code for name, code in codes.items() if name in text), None)
-
+    for_good = failing(500, "thing 0000")
+    too_large = failing(413, "thing 0001")
+    error = lambda *asked: for_good(*asked) or too_large(*asked)
     with BatchServer(error=error) as service:
         batched(service, code=1)
         assert sorted(service.sent.values()) == [1] * 5 + [3]
@@ -301,7 +291,7 @@ def test_a_refusal_ends_a_run_that_resumes(live, batched, tmp_path, refused):
 
     said = r"the service refuses (the batch batch-0|a batch|a file) .*a fault before"
     with BatchServer(on_call=refuse) as service:
-        line = batched(service, code=1).err.splitlines()[-1]
+        line = batched(service, code=1).splitlines()[-1]
         assert re.search(said, line)
         assert "fix the cause, then run the same command to resume" in line
         batched(service)
@@ -335,23 +325,17 @@ def test_what_a_service_refuses_of_a_form_is_found_out_first(live, tmp_path, bat
 
 def test_only_failed_requests_are_sent_again(tmp_path, store, batched):
     samples(tmp_path, 3)
-
-    def error(request, times):
-        return 500 if times <= 3 and "thing 0000" in json.dumps(request) else None
-
-    with BatchServer(error=error) as service:
+    with BatchServer(error=failing(500, "thing 0000", 3)) as service:
         batched(service, code=1)
         store.unlink()
-        said = batched(service).err
+        said = batched(service)
         assert "no response to 1 request after 3 rounds; resending" in said
         assert set(service.paid.values()) == {1}
     assert not (tmp_path / "v.jsonl.batches").exists()
 
 
 class SpoilingServer(BatchServer):
-    """A service whose ended batches `spoil` changes, given the service, the batch and the name
-    of its output file.
-    """
+    """A service whose ended batches `spoil` changes, given the batch and its output file."""
 
     def __init__(self, spoil):
         super().__init__()
@@ -385,13 +369,8 @@ def spoil_with_capitals(service, batch, output):
     batch["status"] = "COMPLETED"
 
 
-SPOILS = (
-    spoil_with_empty_errors,
-    spoil_with_mark,
-    spoil_with_copies,
-    spoil_with_errors_first,
-    spoil_with_capitals,
-)
+SPOILS = (spoil_with_empty_errors, spoil_with_mark, spoil_with_copies)
+SPOILS += (spoil_with_errors_first, spoil_with_capitals)
 
 
 @pytest.mark.parametrize("spoil", SPOILS)
@@ -401,9 +380,8 @@ def test_answers_are_read_from_whatever_files_a_service_leaves(same, spoil):
 
 
 def spoil_ids(service, batch, output):
-    service.contents[output] = service.contents[output].replace(
-        b'"custom_id": "', b'"custom_id": "x'
-    )
+    content = service.contents[output]
+    service.contents[output] = content.replace(b'_id": "', b'_id": "x')
     batch["request_counts"] = {"completed": 6}
 
 
@@ -417,16 +395,11 @@ def spoil_status(service, batch, output):
 
 
 LOST = "batch-0 completed 6 requests, but its output contains none of their ids"
+PAUSED = "batch-0 has the unknown status 'PAUSED'"
+LOSSES = ((spoil_ids, LOST), (spoil_output, LOST), (spoil_status, PAUSED))
 
 
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (spoil_ids, LOST),
-        (spoil_output, LOST),
-        (spoil_status, "batch-0 has the unknown status 'PAUSED'"),
-    ],
-)
+@pytest.mark.parametrize(("spoil", "message"), LOSSES)
 def test_paid_answers_are_found(live, batched, tmp_path, monkeypatch, spoil, message):
     monkeypatch.setattr(batches, "_SILENT_POLLS", 4)
     samples(tmp_path, 3)
@@ -439,7 +412,7 @@ def test_paid_answers_are_found(live, batched, tmp_path, monkeypatch, spoil, mes
 
     with SpoilingServer(keep_and_spoil) as service:
         for _ in range(2):
-            assert message in batched(service, code=1).err.splitlines()[-1]
+            assert message in batched(service, code=1).splitlines()[-1]
         [requests] = (tmp_path / "v.jsonl.batches").rglob("*.jsonl")
         requests.rename(tmp_path / "moved.jsonl")
         service.batches["batch-0"] = right["batch"]
@@ -452,7 +425,7 @@ def test_paid_answers_are_found(live, batched, tmp_path, monkeypatch, spoil, mes
 def test_requests_that_were_never_sent_are_written_again(tmp_path, store, batched):
     samples(tmp_path, 3)
     with BatchServer(on_call=Failing("before", "/v1/files", code=400)) as service:
-        assert "the service refuses a file" in batched(service, code=1).err
+        assert "the service refuses a file" in batched(service, code=1)
         [requests] = (tmp_path / "v.jsonl.batches").rglob("*.jsonl")
         requests.unlink()
         batched(service)
@@ -479,8 +452,8 @@ def test_no_more_waves_than_a_judge_says(tmp_path, batched, judge, settings, wav
     (tmp_path / "o.yaml").write_text(json.dumps(options))
     with BatchServer() as service:
         told = batched(service, *split(f"--config {tmp_path}/o.yaml --judge {judge}"))
-    most = int(re.search(r"at most (\d+) wave", told.err)[1])
-    assert told.err.count("vieval: wave ") == waves
+    most = int(re.search(r"at most (\d+) wave", told)[1])
+    assert told.count("vieval: wave ") == waves
     assert most == waves + judge.endswith(("vq2a", "vqascore"))
 
 
@@ -499,12 +472,12 @@ def test_a_judge_against_batches(tmp_path, store, batched, monkeypatch, judge, l
     first_token = "vieval_plugin.backends.http.openai.first_token"
     monkeypatch.setattr(first_token, lambda answer: {})
     with BatchServer() as service:
-        assert line in batched(service, "--judge", judge, code=1).err
+        assert line in batched(service, "--judge", judge, code=1)
         assert not service.files
 
 
-def test_a_gateway_without_a_service_of_files_is_named(tmp_path, store, batched):
-    """LiteLLM without `files_settings`, for which it answers 500 to an upload and 404 to a list."""
+def test_a_service_without_files_is_named(tmp_path, store, batched):
+    """One without batches, and LiteLLM without `files_settings`, which answers 500 and 404."""
     samples(tmp_path, 2)
     uploads = Counter()
 
@@ -512,10 +485,12 @@ def test_a_gateway_without_a_service_of_files_is_named(tmp_path, store, batched)
         uploads[method] += 1
         return 500 if method == "POST" else 404
 
-    with BatchServer(on_call=fails) as service:
-        line = batched(service, code=1).err.splitlines()[-1]
-    assert "does not accept files (HTTP 500: a fault before)" in line
-    assert "omit --batch" in line
+    gateway = BatchServer(on_call=fails)
+    for server, cause in ((gateway, " (HTTP 500: a fault before)"), (FakeServer(), "")):
+        with server as service:
+            line = batched(service, out=f"{len(cause)}.jsonl", code=1).splitlines()[-1]
+        assert f"does not accept files{cause}" in line
+        assert "omit --batch" in line
     assert uploads["POST"] <= 4
 
 
@@ -526,14 +501,6 @@ def test_a_processed_upload_is_waited_for(same):
     assert said.count("for the service to process file-0") == 1
 
 
-def test_a_service_without_batches_is_named_with_what_to_do(tmp_path, store, batched):
-    samples(tmp_path, 2)
-    with FakeServer() as server:
-        line = batched(server, code=1).err.splitlines()[-1]
-    assert "does not accept files" in line
-    assert "omit --batch" in line
-
-
 def test_log_probabilities_come_by_batches_where_the_service_lists_them(same):
     same(20, BatchServer(), "--judge", "vqascore")
 
@@ -541,71 +508,51 @@ def test_log_probabilities_come_by_batches_where_the_service_lists_them(same):
 def test_anyone_answers_files_of_batches(live, tmp_path, refused, vieval):
     samples(tmp_path, 20)
     expected = live()
-    folder = tmp_path / "batches"
     arguments = split(f"score {tmp_path}/s.jsonl --out {tmp_path}/v.jsonl --model fake")
-    arguments += ["--batch-files", str(folder)]
-    line = refused(arguments)
-    requests, answers = re.search(
-        r"vllm run-batch -i (\S+) -o (\S+) --model fake", line
-    ).groups()
+    arguments += ["--batch-files", str(tmp_path / "batches")]
+    form = r"vllm run-batch -i (\S+) -o (\S+) --model fake"
+    requests, answers = map(Path, re.search(form, refused(*arguments)).groups())
     with BatchServer() as service:  # answers as vLLM's own does, in the same form
-        file = service._kept(Path(requests).read_bytes())
-        service._answer_batch(
-            batch := {"input_file_id": file, "number": 1, "status": "finalizing"}
-        )
+        file = service._kept(requests.read_bytes())
+        batch = {"input_file_id": file, "number": 1, "status": "finalizing"}
+        service._answer_batch(batch)
         for bad in (b"", b'{"custom_id": [1]}\n', b'{"custom_id": "another"}\n'):
-            Path(answers).write_bytes(bad)
-            assert "answers.jsonl has no responses to the requests in" in refused(
-                arguments
-            )
-        Path(answers).write_bytes(service.contents[batch["output_file_id"]])
+            answers.write_bytes(bad)
+            line = refused(*arguments)
+            assert "answers.jsonl has no responses to the requests in" in line
+        answers.write_bytes(service.contents[batch["output_file_id"]])
     vieval(*arguments)
     assert verdicts(tmp_path / "v.jsonl") == expected
 
 
 @pytest.mark.vllm
-def test_vllm_answers_files_wave_by_wave(store, capsys, tmp_path):
-    def told(arguments):
-        main(arguments)
-        return capsys.readouterr().err
-
+def test_vllm_answers_files_wave_by_wave(store, vieval, tmp_path):
     python = os.environ.get("VIEVAL_VLLM_PYTHON")
     if not python:
         pytest.skip("set VIEVAL_VLLM_PYTHON to the Python of an environment with vLLM")
     samples(tmp_path, 6)
     model = tiny_model.build(tmp_path / "tiny")
-    arguments = split(
-        f"score {tmp_path}/s.jsonl --out {tmp_path}/v.jsonl --model tiny "
-        "--max-tokens 160"
-    )
-    arguments = [*map(str, arguments), "--batch-files", str(tmp_path / "batches")]
-    said = (
+    scored = f"score {tmp_path}/s.jsonl --out {tmp_path}/v.jsonl --model tiny"
+    scored += f" --max-tokens 160 --batch-files {tmp_path}/batches"
+    flags = split(
         "--served-model-name tiny --dtype float32 --max-model-len 8192 --max-num-seqs 4 "
-        "--enforce-eager --block-size 32"
+        "--enforce-eager --block-size 32 --structured-outputs-config"
     )
-    blanks = [
-        "--structured-outputs-config",
-        '{"backend": "xgrammar", "disable_any_whitespace": true}',
-    ]
-    settings = {
+    blanks = '{"backend": "xgrammar", "disable_any_whitespace": true}'
+    environment = {
+        **os.environ,
         "HF_HUB_OFFLINE": "1",
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_CPU_KVCACHE_SPACE": "1",
+        "TORCH_COMPILE_DISABLE": "1",
     }
-    environment = {**os.environ, **settings, "TORCH_COMPILE_DISABLE": "1"}
+    form = r"vllm run-batch -i (\S+) -o (\S+) --model tiny"
     answered = 0
-    while files := re.search(
-        r"vllm run-batch -i (\S+) -o (\S+) --model tiny", told(arguments)
-    ):
+    while files := re.search(form, vieval(scored, code=None).err):
         requests, answers = files.groups()
-        module = [
-            *split(
-                f"{python} -m vllm.entrypoints.openai.run_batch -i {requests} -o {answers} "
-                "--model"
-            ),
-            str(model),
-        ]
-        asked = [*module, *said.split(), *blanks]
+        module = [python, "-m", "vllm.entrypoints.openai.run_batch"]
+        asked = [*module, "-i", requests, "-o", answers, "--model", str(model)]
+        asked += [*flags, blanks]
         subprocess.run(
             asked, env=environment, cwd=tmp_path, check=True, capture_output=True
         )
@@ -666,9 +613,8 @@ sys.exit(main(arguments))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("judge", ["viescore", "t2i_eval"])
-def test_2000_samples_survive_any_kill(store, tmp_path, capsys, judge):
-    count = 2000
-    samples(tmp_path, count)
+def test_2000_samples_survive_any_kill(store, tmp_path, judge):
+    samples(tmp_path, 2000)
     with open(store.with_name("vieval.yaml"), "a") as file:
         file.write("judges: {t2i_eval: {mode: framework}}\n")
     settings = {"reply": of_scene} if judge == "t2i_eval" else {}
@@ -680,31 +626,25 @@ def test_2000_samples_survive_any_kill(store, tmp_path, capsys, judge):
 
     def kill(method, path, moment):
         death, process = under_way[-1]
-        if (
-            isinstance(death, tuple)
-            and (method, moment) == (death[0], death[2])
-            and death[1] in path
-        ):
-            times[death] += 1
-            if times[death] == death[3]:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-                return (
-                    503  # a request that nobody waits for any more is not carried out
-                )
-        return None
+        if isinstance(death, str):
+            return None
+        if (method, moment) != (death[0], death[2]) or death[1] not in path:
+            return None
+        times[death] += 1
+        if times[death] != death[3]:
+            return None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        return 503  # a request that nobody waits for any more is not carried out
 
     with BatchServer(on_call=kill, **settings) as service:
         arguments = command(tmp_path, service, "--judge", judge, "--batch")
         for death in (*DEATHS, ""):
             step = death if isinstance(death, str) else ""
-            under_way.append(
-                [
-                    death,
-                    subprocess.Popen([sys.executable, "-c", KILLED, step, *arguments]),
-                ]
-            )
-            assert under_way[-1][1].wait() == (-signal.SIGKILL if death else 0)
+            line = [sys.executable, "-c", KILLED, step, *arguments]
+            process = subprocess.Popen(line)
+            under_way.append((death, process))
+            assert process.wait() == (-signal.SIGKILL if death else 0)
         assert set(service.paid.values()) == {1}
         assert service.paid.total() == calls
         assert service.stats()["requests"] <= 11  # probes
@@ -712,9 +652,7 @@ def test_2000_samples_survive_any_kill(store, tmp_path, capsys, judge):
 
 
 def of_scene(request):
-    """The answer of T2I-Eval's scripted model, which knows a sample by its prompt or the pixel
-    of its image.
-    """
+    """The answer of T2I-Eval's scripted model, which knows a sample by prompt or pixel."""
     text = json.dumps(request)
     if "probe" in text:
         return over_http(Script(()))(request)
@@ -724,19 +662,13 @@ def of_scene(request):
         number = int(prompt[1])
     else:
         url = re.search(r"data:image/png;base64,([^\"]+)", text)[1]
-        red, green, _ = PIL.Image.open(io.BytesIO(base64.b64decode(url))).getpixel(
-            (0, 0)
-        )
+        picture = PIL.Image.open(io.BytesIO(base64.b64decode(url)))
+        red, green, _ = picture.getpixel((0, 0))
         number = red + 256 * green
     return over_http(Script((scene(number),)))(request)
 
 
 def scene(number):
-    picture = PIL.Image.new("RGB", (16, 16), (number % 256, number // 256, 7))
-    return Scene(
-        prompt_of(number),
-        (entity("thing", color="red"),),
-        (),
-        float(number % 10),
-        encoded(picture),
-    )
+    things = (entity("thing", color="red"),)
+    picture = encoded(picture_of(number))
+    return Scene(prompt_of(number), things, (), float(number % 10), picture)

@@ -1,6 +1,4 @@
-"""What the flags of `vieval score` do: several judges, limits, the backbone's options, options
-files; rows by kind.
-"""
+"""Flags of `vieval score`: the backbone's options, options files and outputs."""
 
 import json
 from functools import partial
@@ -10,6 +8,7 @@ import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer
+from tests.stored_results import write_lines
 from tests.verdict_files import provenance_of
 
 TEXTS = {
@@ -22,25 +21,16 @@ TEXTS = {
 @pytest.fixture
 def samples(tmp_path):
     """Three samples of each of three kinds, by two image models."""
+    further = {"tie": {"source": "0.png"}, "sdig": {"subject": "0.png"}}
     rows = []
     for number, kind in enumerate(["tig", "tie", "sdig"] * 2):
-        images = {"output": f"{number}.png"}
         path = tmp_path / f"{number}.png"
         PIL.Image.new("RGB", (32, 32), (40 * number, 90, 200)).save(path)
-        images |= {"tie": {"source": "0.png"}, "sdig": {"subject": "0.png"}}.get(
-            kind, {}
-        )
-        model = "mine" if number < 3 else "theirs"
-        row = {
-            "uid": str(number % 3),
-            "image_model": model,
-            "kind": kind,
-            "images": images,
-            "texts": TEXTS[kind],
-        }
+        row = {"uid": str(number % 3), "kind": kind, "texts": TEXTS[kind]}
+        row["image_model"] = "mine" if number < 3 else "theirs"
+        row["images"] = {"output": path.name, **further.get(kind, {})}
         rows.append(row)
-    (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    return tmp_path / "s.jsonl"
+    return write_lines(tmp_path / "s.jsonl", rows)
 
 
 @pytest.fixture
@@ -67,12 +57,10 @@ def test_flags_of_the_backbone_are_on_top_of_the_options(score, tmp_path):
     assert code == 0
     assert len(rows) == 2
     assert set(seen) == {(0.5, 99, "fake")}
-    told = provenance_of(tmp_path / "verdicts.jsonl", rows[0])["options"]["backbones"][
-        "judge"
-    ]
-    assert [
-        told[name] for name in ("temperature", "num_concurrent", "timeout", "patience")
-    ] == [0.5, 1, 9.0, 8.0]
+    source = provenance_of(tmp_path / "verdicts.jsonl", rows[0])
+    told = source["options"]["backbones"]["judge"]
+    names = ("temperature", "num_concurrent", "timeout", "patience")
+    assert [told[name] for name in names] == [0.5, 1, 9.0, 8.0]
 
 
 def test_verdicts_lie_beside_what_is_judged_where_no_file_is_named(tmp_path, vieval):

@@ -7,7 +7,7 @@ import PIL.Image
 import pytest
 
 from tests import bounds
-from tests.builders import a_provenance, a_verdict_file, some_scores
+from tests.builders import a_verdict_file, some_scores
 from tests.work import run_process
 
 SCORE = """
@@ -51,26 +51,24 @@ print(code, len(ours), *sys.modules)
 
 
 def test_a_report_enters_few_modules_and_does_not_import_pyarrow(tmp_path):
-    a_verdict_file(
-        tmp_path / "verdicts.jsonl",
-        {"aurora": some_scores(40, 0.4), "borealis": some_scores(40, 0.5, seed=1)},
-        source=a_provenance(model="judge-7b"),
-    )
+    scores = {"aurora": some_scores(40, 0.4), "borealis": some_scores(40, 0.5, seed=1)}
+    a_verdict_file(tmp_path / "verdicts.jsonl", scores)
     done = run_process([sys.executable, "-c", REPORT], cwd=tmp_path, check=True)
     code, entered, *modules = done.stdout.splitlines()[-1].split()
     assert code == "0", done.stderr
     assert int(entered) < bounds.MODULES_OF_A_REPORT
     assert "pyarrow" not in modules
-    assert not [
-        name for name in modules if name.startswith("vieval_plugin.backends.http.")
-    ]
+    http = "vieval_plugin.backends.http."
+    assert not [name for name in modules if name.startswith(http)]
 
 
 COMMAND = "from vieval_plugin.cli import main; main(['{}'])"
 NUMBERS = {"numpy", "scipy", "pydantic", "jinja2", "yaml", "PIL"}
-OURS = {
-    f"vieval_plugin.{room}" for room in ("benchmarks", "judges", "config", "readers")
-}
+OURS = {f"vieval_plugin.{room}" for room in split("benchmarks judges config readers")}
+OF_A_JUDGE = split(
+    "scipy markdown_it json_repair vieval_plugin.benchmarks vieval_plugin.run.session "
+    "vieval_plugin.readers.samples vieval_plugin.backends.http.openai"
+)
 
 
 @pytest.mark.parametrize(
@@ -78,16 +76,7 @@ OURS = {
     [
         (COMMAND.format("--version"), NUMBERS | OURS),
         (COMMAND.format("--help"), NUMBERS | OURS),
-        (
-            "from vieval_plugin import Judge",
-            set(
-                split(
-                    "scipy markdown_it json_repair vieval_plugin.benchmarks "
-                    "vieval_plugin.run.session vieval_plugin.readers.samples "
-                    "vieval_plugin.backends.http.openai"
-                )
-            ),
-        ),
+        ("from vieval_plugin import Judge", set(OF_A_JUDGE)),
     ],
     ids=["version", "help", "Judge"],
 )

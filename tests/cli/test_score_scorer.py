@@ -14,15 +14,14 @@ def score(score, tmp_path):
 
 def test_own_images_are_scored_with_named_weights(score, scorer_weights):
     weights = scorer_weights["clip_score"]
-    code, verdicts, *_ = score("tig", "--judge", "clip_score", "--scorer", weights)
+    given = ("tig", "--judge", "clip_score", "--scorer", weights)
+    code, verdicts, *_ = score(*given)
     assert code == 0
     assert [verdict["status"] for verdict in verdicts] == ["ok"] * 6
     assert {verdict["model"] for verdict in verdicts} == {"clip"}
-    assert all(
-        verdict["trace"][0]["reason"].startswith(f"{weights}@sha256:")
-        for verdict in verdicts
-    )
-    code, again, _, said = score("tig", "--judge", "clip_score", "--scorer", weights)
+    reasons = [verdict["trace"][0]["reason"] for verdict in verdicts]
+    assert all(reason.startswith(f"{weights}@sha256:") for reason in reasons)
+    code, again, _, said = score(*given)
     assert (code, again) == (0, verdicts)
     assert "from the cache: 6" in said
 

@@ -1,7 +1,6 @@
 """Networks that judge by name, through the commands, at tiny random weights."""
 
 import importlib.util
-import json
 import re
 
 import pytest
@@ -23,6 +22,7 @@ from tests.shipped_scorers import (
     open_clip_tensors,
     reward_model,
 )
+from tests.stored_results import read_lines
 from tests.verdict_files import provenance_of
 from vieval_plugin.backends import weights
 from vieval_plugin.importers import importing
@@ -48,16 +48,14 @@ def tiny(scorer_weights, tmp_path, monkeypatch):
     (folder / "vocab.txt").write_text("\n".join(words))
     BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder / "words")
     torch.save(image_reward_tensors(len(words)), folder / "reward.pt")
+    vision = {**VISION, "layer_norm_eps": 1e-6}
+    text = {**READ, "vocab_size": len(words)}
+    image_reward = {"weights": "reward.pt", "tokenizer": "words"}
     networks = {
         "pickscore": {"base": clip, "processor": clip},
         "hpsv2": {"base": clip, "open_clip": "hps.pt"},
         "aesthetic": {"base": clip, "head": "head.pth"},
-        "image_reward": {
-            "weights": "reward.pt",
-            "tokenizer": "words",
-            "vision": {**VISION, "layer_norm_eps": 1e-6},
-            "text": {**READ, "vocab_size": len(words)},
-        },
+        "image_reward": {**image_reward, "vision": vision, "text": text},
     }
     for name in HEADS:
         (folder / name).mkdir()
@@ -70,15 +68,19 @@ def tiny(scorer_weights, tmp_path, monkeypatch):
     registry.judges.cache_clear()
 
 
+def kind_of(name):
+    return "tie" if name == "edit_reward" else "tig"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_each_scores_filters_and_ranks_by_its_name(name, tiny, vieval, tmp_path):
-    kind = "tie" if name == "edit_reward" else "tig"
-    samples, out = demo_file(tmp_path, kind), tmp_path / "out.jsonl"
+    samples = demo_file(tmp_path, kind_of(name))
+    out = tmp_path / "out.jsonl"
     vieval("score", samples, "--judge", name, "--out", out)
-    row = json.loads(out.read_text().splitlines()[0])
+    row = read_lines(out)[0]
     assert row["status"] == "ok"
     assert "judge_files" not in str(provenance_of(out, row))
-    if kind == "tie":
+    if kind_of(name) == "tie":
         return  # the shards have no sources
     aspect = "PQ" if name == "aesthetic" else "O"
     said = vieval("rank", out).out
@@ -94,23 +96,13 @@ def test_a_served_reward_is_the_score_of_the_command(scorer_weights, vieval, tmp
     samples, out = demo_file(tmp_path, "tig"), tmp_path / "out.jsonl"
     given = ["--scorer", scorer_weights["clip_score"]]
     vieval("score", samples, "--judge", "pickscore", *given, "--out", out)
-    with serving("--reward", "r=pickscore", *map(str, given)) as running:
-        status, answer = running.post(
-            "/r/v1/judge", {"samples": list(rows_of(samples))}
-        )
-    assert status == 200
-    assert [one["value"] for one in answer["verdicts"]] == [
-        json.loads(line)["scores"]["O"] for line in out.read_text().splitlines()
-    ]
-
-
-def test_pickscore_takes_a_folder_of_weights(scorer_weights, vieval, tmp_path):
-    registry.judges.cache_clear()
-    samples, out = demo_file(tmp_path, "tig"), tmp_path / "out.jsonl"
-    given = ["--judge", "pickscore", "--scorer", scorer_weights["clip_score"]]
-    vieval("score", samples, *given, "--out", out)
     assert "pickscore on " in out.read_text()
-    registry.judges.cache_clear()
+    with serving("--reward", "r=pickscore", *given) as running:
+        asked = {"samples": list(rows_of(samples))}
+        status, answer = running.post("/r/v1/judge", asked)
+    assert status == 200
+    found = [one["value"] for one in answer["verdicts"]]
+    assert found == [row["scores"]["O"] for row in read_lines(out)]
 
 
 def test_the_list_says_what_each_is_and_what_is_absent(vieval):
@@ -146,10 +138,8 @@ TEXTS = {
 def checkout(name, folder):
     """A repository with texts of ours under the names of the authors'."""
     wording = registry.judge(name).file.manifest.wording
-    texts = {
-        **TEXTS[name],
-        "prompt_with_special_token": "\nRating: <|Reward|>\n\nEND\n",
-    }
+    prompt = {"prompt_with_special_token": "\nRating: <|Reward|>\n\nEND\n"}
+    texts = {**TEXTS[name], **prompt}
     for file in wording.files:
         path = folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -160,8 +150,8 @@ def checkout(name, folder):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_judge_without_its_wording_says_how_to_import_it(name, vieval, tmp_path):
+    samples = demo_file(tmp_path, kind_of(name))
     out = tmp_path / "out.jsonl"
-    samples = demo_file(tmp_path, "tie" if name == "edit_reward" else "tig")
     said = vieval("score", samples, "--judge", name, "--out", out, code=1)
     [line] = said.err.strip().splitlines()
     assert f"run `vieval prompts import {name} CHECKOUT --to FOLDER`" in line
@@ -197,10 +187,10 @@ def test_a_network_reads_an_imported_wording(name, vieval, tmp_path, monkeypatch
     assert f"set VIEVAL_JUDGES={to}" in said
     monkeypatch.setenv("VIEVAL_JUDGES", str(to))
     registry.judges.cache_clear()
-    kind = "tie" if name == "edit_reward" else "tig"
-    samples, out = demo_file(tmp_path, kind), tmp_path / "out.jsonl"
+    samples = demo_file(tmp_path, kind_of(name))
+    out = tmp_path / "out.jsonl"
     vieval("score", samples, "--judge", name, "--out", out)
-    assert json.loads(out.read_text().splitlines()[0])["status"] == "ok"
+    assert read_lines(out)[0]["status"] == "ok"
     template = to / name / "O.jinja"
     template.write_text(template.read_text().replace("Rating", "Rate"))
     registry.judges.cache_clear()
@@ -222,8 +212,7 @@ def test_the_list_knows_named_weights(vieval, scorer_weights, monkeypatch, tmp_p
 
 def test_the_list_needs_no_library_of_the_hub(vieval, monkeypatch):
     find = importlib.util.find_spec
-    hidden = lambda name, *rest: (
-        None if name == "huggingface_hub" else find(name, *rest)
-    )
+    hub = "huggingface_hub"
+    hidden = lambda name, *rest: None if name == hub else find(name, *rest)
     monkeypatch.setattr(importlib.util, "find_spec", hidden)
     assert "weights = missing" in vieval("tasks", "--judges").out

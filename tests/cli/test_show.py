@@ -18,16 +18,13 @@ run = t2i_eval_run.run  # a fixture
 
 def test_show_prints_a_verdict_as_a_tree(run, vieval):
     lines = vieval("show", run / "verdicts.jsonl", "s0").out.splitlines()
-    assert lines[0] == (
-        "own/tig/m/s0 (0.png): appearance 0.700, intrinsic 0.700, relationship 0.700, O 0.700 [ok]"
-    )
+    aspects = ("appearance", "intrinsic", "relationship", "O")
+    scores = ", ".join(f"{aspect} 0.700" for aspect in aspects)
+    assert lines[0] == f"own/tig/m/s0 (0.png): {scores} [ok]"
     assert "    t2i_eval individual by scripted" in lines
     at = lines.index("    3 What is the color of the cat?")
-    assert [line.strip().split(" ")[0] for line in lines[at + 1 : at + 7 : 2]] == [
-        "answer",
-        "explanation",
-        "score",
-    ]
+    steps = [line.strip().split(" ")[0] for line in lines[at + 1 : at + 7 : 2]]
+    assert steps == ["answer", "explanation", "score"]
     assert lines[at + 5] == "      score [ok] -> 7"
 
 
@@ -55,34 +52,29 @@ def test_show_writes_a_page_in_which_no_word_is_markup(run, tmp_path, vieval):
 
 def test_of_two_judges_verdicts_on_a_sample_one_is_named(run, tmp_path, vieval):
     def doubled(rows):
-        return rows + rows.replace('"run": "', '"run": "x').replace(
-            '"judge": "t2i_eval"', '"judge": "cigeval"'
-        )
+        other = rows.replace('"run": "', '"run": "x')
+        return rows + other.replace('"judge": "t2i_eval"', '"judge": "cigeval"')
 
     both = copied(run / "verdicts.jsonl", tmp_path / "both.jsonl", doubled)
     document = json.loads(run_file(both).read_text())
     [(name, of_run)] = document["runs"].items()
-    document["runs"][f"x{name}"] = {
-        "provenance": {**of_run["provenance"], "judge": "cigeval"}
-    }
+    other = {**of_run["provenance"], "judge": "cigeval"}
+    document["runs"][f"x{name}"] = {"provenance": other}
     run_file(both).write_text(json.dumps(document))
-    printed = vieval("show", tmp_path / "both.jsonl", "s0", code=1).err
-    assert (
-        "2 verdicts match this sample (t2i_eval, cigeval); choose one with --judge"
-        in printed
-    )
-    vieval(f"show {tmp_path}/both.jsonl s0 --judge t2i_eval")
+    said = vieval("show", both, "s0", code=1).err
+    line = "2 verdicts match this sample (t2i_eval, cigeval); choose one with --judge"
+    assert line in said
+    vieval("show", both, "s0", "--judge", "t2i_eval")
 
 
 def test_a_page_of_vqascore_shows_its_question(run, tmp_path, vieval):
     samples = [row.sample for row in read_samples(run / "samples.jsonl")]
+    judged = {"judge": "vqascore", "options": UNSTORED}
     with FakeServer() as server:
         backbone = Backbone(model="m", base_url=server.base_url)
-        verdicts = evaluate(
-            samples, judge="vqascore", backbone=backbone, options=UNSTORED
-        )
+        verdicts = evaluate(samples, backbone=backbone, **judged)
     path = tmp_path / "v.jsonl"
+    page = tmp_path / "v.html"
     write_verdicts(path, samples, verdicts, provenance("vqascore", backbone))
-    page = ["--html", str(tmp_path / "v.html")]
-    vieval(f"show {tmp_path}/v.jsonl s1", *page)
-    assert "a lonely tree" in (tmp_path / "v.html").read_text()
+    vieval("show", path, "s1", "--html", page)
+    assert "a lonely tree" in page.read_text()

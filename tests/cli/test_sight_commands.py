@@ -16,40 +16,28 @@ def images_in(request):
     return str(request["messages"]).count("image_url': {")
 
 
-def red(request):
-    """A server that drops images, and names a colour all the same."""
-    return (
-        "red"
-        if QUESTION in str(request["messages"])
-        else json.dumps({"score": [7, 7], "reasoning": "fine"})
-    )
-
-
 def terse(request):
     return json.dumps({"score": [7, 7], "reasoning": "fine"})
 
 
-def failing_with_images(fewest):
-    return lambda number, request: (
-        Fault("500") if images_in(request) >= fewest else None
-    )
+def red(request):
+    """A server that drops images, and names a colour all the same."""
+    return "red" if QUESTION in str(request["messages"]) else terse(request)
+
+
+def failing(fewest):
+    fails = lambda request: images_in(request) >= fewest
+    return {"faults": lambda number, request: Fault("500") if fails(request) else None}
 
 
 # how a server takes images; the word of a problem that doctor finds, None for none; the exit code
 # of a score
+BLIND = "does not see images"
 SERVERS = {
     "sees": ({}, None, 0),
-    "drops images": ({"sees": False, "reply": red}, "does not see images", 1),
-    "answers images with 500": (
-        {"sees": False, "faults": failing_with_images(1)},
-        "does not see images",
-        1,
-    ),
-    "takes one image": (
-        {"faults": failing_with_images(2)},
-        "refuses two images in one question",
-        0,
-    ),
+    "drops images": ({"sees": False, "reply": red}, BLIND, 1),
+    "answers images with 500": ({"sees": False, **failing(1)}, BLIND, 1),
+    "takes one image": (failing(2), "refuses two images in one question", 0),
     "names no colour": ({"sees": False, "reply": terse}, None, 0),
 }
 
@@ -66,29 +54,30 @@ def test_doctor_finds_how_a_server_takes_images(name, vieval, monkeypatch):
     assert problem is None or problem in problems[0]
 
 
+@pytest.fixture
+def picture(tmp_path):
+    path = tmp_path / "a.png"
+    PIL.Image.new("RGB", (32, 32), (1, 2, 3)).save(path)
+    return path
+
+
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_model_that_does_not_see_gives_no_score(name, vieval, tmp_path, monkeypatch):
+def test_a_model_that_does_not_see_gives_no_score(name, vieval, picture, monkeypatch):
     monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.01)
     settings, _, code = SERVERS[name]
-    picture = tmp_path / "a.png"
-    PIL.Image.new("RGB", (32, 32), (1, 2, 3)).save(picture)
     with FakeServer(**settings) as server:
-        printed = vieval(
-            "score", picture, "--prompt", "a cat", *named(server), "--json", code=code
-        )
+        scored = ("score", picture, "--prompt", "a cat", *named(server), "--json")
+        printed = vieval(*scored, code=code)
     assert ('"status": "ok"' in printed.out) == (code == 0)
     assert ("does not see the images" in printed.err) == (code == 1)
 
 
 def test_rank_ends_before_it_judges_with_a_model_that_does_not_see(vieval, tmp_path):
-    folders = [
-        images(tmp_path, name, lambda prompt, draw: 0.5, 2)
-        for name in ("mine", "theirs")
-    ]
+    same = lambda prompt, draw: 0.5
+    folders = [images(tmp_path, name, same, 2) for name in ("mine", "theirs")]
+    given = ("rank", *folders, "--prompts", prompts(tmp_path, 2))
     with FakeServer(sees=False, reply=red) as server:
-        said = vieval(
-            "rank", *folders, "--prompts", prompts(tmp_path, 2), *named(server), code=1
-        )
+        said = vieval(*given, *named(server), code=1)
     assert "does not see the images" in said.err
     assert "better than" not in said.out
 
@@ -103,15 +92,11 @@ def test_a_reward_server_gives_no_reward_by_a_model_that_does_not_see(samples_fi
     assert '"ok"' not in json.dumps(answer)
 
 
-def test_an_address_of_other_clients_is_named(vieval, tmp_path, monkeypatch):
-    picture = tmp_path / "a.png"
-    PIL.Image.new("RGB", (32, 32), (1, 2, 3)).save(picture)
+def test_an_address_of_other_clients_is_named(vieval, picture, monkeypatch):
     for name in ("VIEVAL_MODEL", "VIEVAL_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     with FakeServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         printed = vieval("score", picture, "--prompt", "a cat", "--model", "fake")
-    assert (
-        printed.err.count(f"using the server {server.base_url} (from OPENAI_BASE_URL)")
-        == 1
-    )
+    told = f"using the server {server.base_url} (from OPENAI_BASE_URL)"
+    assert printed.err.count(told) == 1

@@ -28,9 +28,7 @@ def actions(parser, path=()):
 
 
 def keys(model, prefix=""):
-    """The keys of options as a file has them, those of judges and of values under names of the
-    user's included.
-    """
+    """The keys of options as a file has them, with those under names of the user's."""
     for name, annotation in typing.get_type_hints(model).items():
         below = [
             member
@@ -53,22 +51,16 @@ def files(*folders, suffix):
 
 def test_commands_options_and_keys_are_few():
     commands = {path[0] for path, _ in actions(build_parser()) if path}
-    found = {
-        command: [action for _, action in actions(build_parser([command]))]
-        for command in commands
-    }
     options = {
         name
-        for of_one in found.values()
-        for a in of_one
-        for name in a.option_strings
+        for command in commands
+        for _, action in actions(build_parser([command]))
+        for name in action.option_strings
         if name.startswith("--")
     }
     options_keys = {*keys(Config)}
-    print(
-        f"{len(commands)} commands, {len(options)} options, {len(options_keys)} keys: "
-        f"{sorted(options)}"
-    )
+    counts = f"{len(commands)} commands, {len(options)} options"
+    print(f"{counts}, {len(options_keys)} keys: {sorted(options)}")
     assert "--margin" in options
     assert {"judges.cigeval.removed", "scorers.device", "store.path"} <= options_keys
     assert len(commands) <= bounds.COMMANDS, REMEDY
@@ -79,10 +71,9 @@ def test_commands_options_and_keys_are_few():
 def test_the_code_is_small():
     modules = files("vieval_plugin", "judges", suffix=".py")
     assert 400 < len(modules) <= bounds.MODULES, REMEDY
+    suffixes = (".jinja", ".css", ".js")
     pages = [
-        file
-        for suffix in (".jinja", ".css", ".js")
-        for file in files("vieval_plugin", suffix=suffix)
+        file for suffix in suffixes for file in files("vieval_plugin", suffix=suffix)
     ]
     lines = sum(len(file.read_text().splitlines()) for file in pages)
     assert 1_000 < lines <= bounds.TEMPLATE_LINES

@@ -5,7 +5,6 @@ import pytest
 from tests.refusals import refusal
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import tasks
-from vieval_plugin.cli import main
 
 
 @pytest.fixture(autouse=True)
@@ -15,21 +14,21 @@ def wide(monkeypatch):
     monkeypatch.setenv("COLUMNS", "1000")
 
 
-def listed(capsys, *given):
-    """The rows below the header, in cells."""
-    assert main(["tasks", *given]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    rows = [
-        [cell.strip() for cell in line.split("  ") if cell.strip()]
-        for line in lines
-        if line
-    ]
-    return {row[0].split()[0]: row for row in rows}
+@pytest.fixture
+def listed(vieval):
+    """The rows below the header, in cells, by their first word."""
+
+    def rows(*given):
+        lines = filter(None, vieval("tasks", *given).out.splitlines())
+        cells = [[c.strip() for c in line.split("  ") if c.strip()] for line in lines]
+        return {row[0].split()[0]: row for row in cells}
+
+    return rows
 
 
-def test_each_benchmark_has_a_line(ratings_folder, monkeypatch, capsys):
+def test_each_benchmark_has_a_line(ratings_folder, monkeypatch, listed):
     monkeypatch.setenv("VIEVAL_DATA", str(ratings_folder))
-    rows = listed(capsys)
+    rows = listed()
     names = {task.benchmark for task in tasks.tasks()}
     [answer] = rows.keys() - {"benchmark", "`vieval", "data", *names}
     assert rows[answer][0].endswith(f" of {len(names)} benchmarks are ready")
@@ -40,20 +39,14 @@ def test_each_benchmark_has_a_line(ratings_folder, monkeypatch, capsys):
     assert len(rows) == len(names) + 4
 
 
-def test_a_benchmark_lists_tasks_and_lacks(ratings_folder, monkeypatch, capsys):
+def test_a_benchmark_lists_tasks_and_lacks(ratings_folder, monkeypatch, listed):
     monkeypatch.setenv("VIEVAL_DATA", str(ratings_folder))
-    rows = listed(capsys, "imagenhub")
-    assert rows["imagenhub_vqascore"][1:] == [
-        "_tig _cig _sdig _mcic",
-        "a model that judges",
-        "1",
-        "1 of 4 ratings only",
-    ]
-    assert rows["imagenhub_t2i_eval_tig"][1:] == [
-        "a model that judges",
-        "about 33",
-        "missing",
-    ]
+    rows = listed("imagenhub")
+    model = "a model that judges"
+    ready = "1 of 4 ratings only"
+    vqascore = ["_tig _cig _sdig _mcic", model, "1", ready]
+    assert rows["imagenhub_vqascore"][1:] == vqascore
+    assert rows["imagenhub_t2i_eval_tig"][1:] == [model, "about 33", "missing"]
     assert rows["imagenhub"][1] == "runs 4 of these tasks"
     assert not any(name.startswith("generate_") for name in rows)
     assert "Text-To-Image_rater1.tsv: no such file" in " ".join(rows["imagenhub/tig:"])
@@ -62,20 +55,19 @@ def test_a_benchmark_lists_tasks_and_lacks(ratings_folder, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("given", ["demo_viescore_ti", "*demo_viescore_ti*"])
-def test_a_part_of_a_name_or_a_pattern_chooses_tasks(capsys, given):
-    rows = listed(capsys, given)
-    assert rows["in"] == [
-        "in all rows: parts = _tig _tie, calls per image = 2, data = no data needed"
-    ]
+def test_a_part_of_a_name_or_a_pattern_chooses_tasks(listed, given):
+    rows = listed(given)
+    common = "parts = _tig _tie, calls per image = 2, data = no data needed"
+    assert rows["in"] == [f"in all rows: {common}"]
     assert rows["vieval_demo_viescore"][1:] == ["a model that judges"]
     found = rows["generate_vieval_demo_viescore"][1:]
     assert found == ["a model that makes images and a model that judges"]
 
 
-def test_every_task_is_in_the_list_of_its_benchmark(capsys):
+def test_every_task_is_in_the_list_of_its_benchmark(listed):
     for name in benchmark_registry.benchmarks():
         own = [task for task in tasks.tasks() if task.benchmark == name]
-        rows = listed(capsys, name) if own else {}
+        rows = listed(name) if own else {}
         [[of_all]] = [rows.get("in", [""])]
         ends = {
             row[0] + end

@@ -8,9 +8,7 @@ import pytest
 
 @pytest.fixture
 def cig_logs(tmp_path):
-    """Authors' logs for the two instructions of `ratings_folder`, with texts that hosts are
-    known to mangle.
-    """
+    """Logs for the two instructions of `ratings_folder`, with texts that hosts mangle."""
     reasons = {
         "ControlNet": "thought\n</think>\n\nsaid after a blank line\n\nand another",
         "UniControl": "if a < b then <c> holds",
@@ -29,9 +27,7 @@ def cig_logs(tmp_path):
 
 @pytest.fixture
 def fake_generator():
-    """A generator of the host's own kind, as another package's entry point would register it:
-    how it is named.
-    """
+    """A generator of the host's own kind, as an entry point registers it: its arguments."""
     from lmms_eval.models import MODEL_REGISTRY_V2
     from lmms_eval.models.registry_v2 import ModelManifest
 

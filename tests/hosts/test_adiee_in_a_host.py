@@ -1,9 +1,6 @@
-"""ADIEE through lmms-eval's command line, on drawn edits whose truth is known and on a tiny
-model.
-"""
+"""ADIEE through lmms-eval, on drawn edits whose truth is known and on a tiny model."""
 
 import math
-from shlex import split
 
 import pytest
 
@@ -38,10 +35,8 @@ def test_a_model_that_knows_the_truth_agrees_and_replays(evaluate, tmp_path, vie
     run0 = tmp_path / "run0"
     with FakeServer(reply=truthful) as server:
         run = evaluate(*served("vieval_openai", server), tasks=TIE, limit=48)
-    assert set(run.statuses) <= {
-        "ok",
-        "repaired",
-    }  # for some the judge drew other words to answer with
+    # for some the judge drew other words to answer with
+    assert set(run.statuses) <= {"ok", "repaired"}
     assert sum(run.statuses.values()) == 48
     assert run.metrics["O_fisher,none"] > 0.98
     again = evaluate(*in_process.replay(run0, "", "")[:4], tasks=TIE, limit=48)
@@ -52,9 +47,7 @@ def test_a_model_that_knows_the_truth_agrees_and_replays(evaluate, tmp_path, vie
 
 
 def expected_of(folder, sample):
-    """The expected score of a sample from the model's logits, one answer at a time, without
-    anything of VIEval's.
-    """
+    """A sample's expected score from the model's logits, without anything of VIEval's."""
     import torch
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
@@ -67,18 +60,14 @@ def expected_of(folder, sample):
 
     def chance(answer):
         target = processor.tokenizer(answer, add_special_tokens=False).input_ids
-        inputs = processor(
-            images=[decode(image) for image in images],
-            text=before + answer,
-            return_tensors="pt",
-        )
+        given = {"images": [decode(image) for image in images], "text": before + answer}
+        inputs = processor(**given, return_tensors="pt")
         assert inputs.input_ids[0, -len(target) :].tolist() == target
         with torch.no_grad():
             logits = model(**inputs).logits[0, -len(target) - 1 : -1]
-        logged = torch.log_softmax(logits, -1)
-        return len(target), math.exp(
-            sum(logged[place, token].item() for place, token in enumerate(target))
-        )
+        rows = enumerate(torch.log_softmax(logits, -1))
+        logged = sum(row[target[place]].item() for place, row in rows)
+        return len(target), math.exp(logged)
 
     weights = [0.0] * 11
     for space in ("", " "):
@@ -86,18 +75,13 @@ def expected_of(folder, sample):
         assert found[10][0] == found[1][0] + 1  # a ten has a token more than a one
         for number, (_, value) in enumerate(found):
             weights[number] += value - (found[10][1] if number == 1 else 0.0)
-    return (
-        sum(number * weight for number, weight in enumerate(weights))
-        / sum(weights)
-        / 10
-    )
+    mean = sum(number * weight for number, weight in enumerate(weights)) / sum(weights)
+    return mean / 10
 
 
 def test_expected_is_the_mean_over_logits_and_replays(evaluate, tiny, tmp_path, vieval):
-    arguments = (
-        *split(f"--model vieval_transformers --model_args model={tiny} --batch_size 4"),
-    )
-    run = evaluate(*arguments, tasks=TIE, judges={"adiee": {"mode": "expected"}})
+    model = f"--model vieval_transformers --model_args model={tiny} --batch_size 4"
+    run = evaluate(*model.split(), tasks=TIE, judges={"adiee": {"mode": "expected"}})
     assert run.statuses == {"ok": 6}
     scores = {name: several[0]["scores"]["O"] for name, several in run.verdicts.items()}
     assert len(set(scores.values())) == 6
@@ -112,22 +96,18 @@ def test_expected_is_the_mean_over_logits_and_replays(evaluate, tiny, tmp_path, 
 def served_tiny():
     """The arguments of a real vLLM, and the folder of its weights."""
     model = served_by_vllm()
-    return (
-        *split("--model vieval_openai --model_args"),
-        f"model={model['id']},base_url={VLLM_URL}",
-    ), model["root"]
+    given = f"model={model['id']},base_url={VLLM_URL}"
+    return ("--model", "vieval_openai", "--model_args", given), model["root"]
 
 
 @pytest.mark.vllm
 def test_a_real_vllm_tells_what_transformers_does(evaluate, served_tiny):
-    (arguments, folder), expected = served_tiny, {"adiee": {"mode": "expected"}}
-    run = evaluate(*arguments, tasks=TIE, judges=expected)
+    arguments, folder = served_tiny
+    judged = {"tasks": TIE, "judges": {"adiee": {"mode": "expected"}}}
+    run = evaluate(*arguments, **judged)
     assert run.statuses == {"ok": 6}
-    here = evaluate(
-        *split(f"--model vieval_transformers --model_args model={folder}"),
-        tasks=TIE,
-        judges=expected,
-    )
+    here = f"--model vieval_transformers --model_args model={folder}"
+    here = evaluate(*here.split(), **judged)
     for name, [verdict] in run.verdicts.items():
         [same] = here.verdicts[name]
         low, high = verdict["bounds"]["O"]
@@ -140,8 +120,6 @@ def test_a_real_vllm_tells_what_transformers_does(evaluate, served_tiny):
 def test_a_real_vllm_is_asked_in_words(evaluate, served_tiny):
     run = evaluate(*served_tiny[0], "--gen_kwargs", "max_new_tokens=16", tasks=TIE)
     assert set(run.statuses) <= {"ok", "repaired", "parse_failure"}
-    assert all(
-        ("O" in one["scores"]) == (one["status"] != "parse_failure")
-        for [one] in run.verdicts.values()
-    )
+    for [one] in run.verdicts.values():
+        assert ("O" in one["scores"]) == (one["status"] != "parse_failure")
     assert len(set(run.answers("O").values())) > 3

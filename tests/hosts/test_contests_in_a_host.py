@@ -12,7 +12,6 @@ from tests import in_process
 from tests.fake_server import FakeServer
 from tests.in_process import demo, pixels, rated, served, shown
 from vieval_plugin.benchmarks.vieval_demo.contests import contests
-from vieval_plugin.cli import main
 
 PAIRWISE = "vieval_demo_contests_pairwise_tie"
 VIESCORE = "vieval_demo_contests_viescore_tie"
@@ -23,13 +22,9 @@ def truthful(request):
     if len(images := shown(request)) < 2:
         return "yes"  # whether schemas are enforced is asked without any
     first, second = (rated()[image]["O"][0] for image in images[-2:])
-    better = (
-        ("A" if first > second else "B")
-        if first != second
-        else "both good"
-        if first >= 0.5
-        else "both bad"
-    )
+    better = "both good" if first >= 0.5 else "both bad"
+    if first != second:
+        better = "A" if first > second else "B"
     return json.dumps({"reasoning": "fine", "better": better})
 
 
@@ -47,21 +42,16 @@ def test_a_judge_that_knows_the_truth_is_right_in_both_orders(evaluate, model):
     with FakeServer(reply=truthful) as server:
         run = evaluate(*served(model, server), tasks=PAIRWISE, limit=48)
     assert run.statuses == {"ok": 48}
-    right = {
-        name: value
-        for name, value in run.metrics.items()
-        if re.search("accuracy.*_value,none$", name)
-    }
+    accuracy = re.compile("accuracy.*_value,none$")
+    right = [value for name, value in run.metrics.items() if accuracy.search(name)]
     assert len(right) >= 6
-    assert set(right.values()) == {1.0}, right
+    assert set(right) == {1.0}, right
     assert run.metrics["votes_inconsistent_share_value,none"] == 0.0
 
 
 def test_a_judge_that_always_names_the_first_is_flagged(evaluate, tmp_path, vieval):
     answer = json.dumps({"reasoning": "fine", "better": "A"})
-    with FakeServer(
-        reply=lambda request: answer if shown(request) else "yes"
-    ) as server:
+    with FakeServer(reply=lambda asked: answer if shown(asked) else "yes") as server:
         run = evaluate(*served("vieval_openai", server), tasks=PAIRWISE, limit=48)
         pairs = {
             tuple(pixels(one.images["output"]) for one in contest.candidates)
@@ -70,27 +60,17 @@ def test_a_judge_that_always_names_the_first_is_flagged(evaluate, tmp_path, viev
         found = server.stats()["requests"]
         assert found == len(pairs | {pair[::-1] for pair in pairs}) + 1
     assert run.metrics["votes_inconsistent_share_value,none"] == 1.0
-    assert all(
-        step["path"][0] in ("forward", "reverse")
-        for verdicts in run.verdicts.values()
-        for verdict in verdicts
-        for step in verdict["trace"]
-    )
+    steps = [step for [one] in run.verdicts.values() for step in one["trace"]]
+    assert {step["path"][0] for step in steps} == {"forward", "reverse"}
     vieval(f"report {tmp_path}/run0 --out {tmp_path}/report")
-    table = (tmp_path / "report" / "report.md").read_text()
-    [row] = [
-        line
-        for line in table.splitlines()
-        if line.startswith("| tie | fake | votes | 48 of 48")
-    ]
+    table = (tmp_path / "report" / "report.md").read_text().splitlines()
+    of_votes = "| tie | fake | votes | 48 of 48"
+    [row] = [line for line in table if line.startswith(of_votes)]
     # the last three cells say how far it is above the best constant, four-way, three-way and
     # decisive
-    assert all(
-        cell.strip().startswith("-") for cell in row.rstrip(" |").split("|")[-5::2]
-    )
-    constants = [
-        line for line in table.splitlines() if "| always" in line and "48 of 48" in line
-    ]
+    cells = row.rstrip(" |").split("|")[-5::2]
+    assert all(cell.strip().startswith("-") for cell in cells)
+    constants = [line for line in table if "| always" in line and "48 of 48" in line]
     assert len(constants) == 4
 
 
@@ -98,38 +78,23 @@ def test_a_judge_of_samples_judges_candidates_once(evaluate, tmp_path):
     with FakeServer(reply=scoring) as server:
         run = evaluate(*served("vieval_openai", server), tasks=VIESCORE, limit=48)
         # each edit is in two contests, and a few are the same picture under one instruction
-        different = {
-            (sample.id.uid, pixels(sample.images["output"]))
-            for sample in demo().values()
-        }
+        samples = demo().values()
+        different = {(one.id.uid, pixels(one.images["output"])) for one in samples}
         assert server.stats()["requests"] == 2 * len(different) + 1
         evaluate(*served("vieval_openai", server), limit=48)
     assert run.metrics["O_accuracy_decisive_value,none"] == 1.0
-    replayed = evaluate(
-        *in_process.replay(tmp_path / "run1", "", "")[:4], tasks=VIESCORE, limit=48
-    )
-    assert replayed.metrics == run.metrics
+    again = in_process.replay(tmp_path / "run1", "", "")[:4]
+    assert evaluate(*again, tasks=VIESCORE, limit=48).metrics == run.metrics
 
 
 def test_contests_are_shown_with_their_votes(evaluate, tmp_path, vieval):
     with FakeServer(reply=truthful) as server:
         evaluate(*served("vieval_openai", server), tasks=PAIRWISE, limit=2)
-    said = vieval("show", tmp_path / "run0", "demo_00.png#demo_a-demo_b").out
+    page = tmp_path / "page.html"
+    command = ("show", tmp_path / "run0", "demo_00.png#demo_a-demo_b")
+    said = vieval(*command).out
     assert "people: " in said
     assert re.search("vote, forward: (first|second|both_good|both_bad)", said)
-    page = tmp_path / "page.html"
-    assert (
-        main(
-            [
-                "show",
-                str(tmp_path / "run0"),
-                "demo_00.png#demo_a-demo_b",
-                "--html",
-                str(page),
-            ]
-        )
-        == 0
-    )
-    assert (
-        page.read_text().count("<img") == 6
-    )  # the source and both candidates, in both orders
+    vieval(*command, "--html", page)
+    # the source and both candidates, in both orders
+    assert page.read_text().count("<img") == 6

@@ -1,6 +1,4 @@
-"""How a run inside lmms-eval ends before its time: in one line, with its summary, and with what
-was answered kept.
-"""
+"""How a run in lmms-eval ends early: in one line, with what was answered kept."""
 
 import json
 import os
@@ -31,22 +29,21 @@ GOOD = '{"score": [3, 4], "reasoning": "fine"}'
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("model", ["vieval_openai", "openai"])
 def test_a_signal_keeps_the_answers(evaluate, tmp_path, capsys, model, name):
-    number, store = getattr(signal, name), tmp_path / "replies.sqlite"
+    number = getattr(signal, name)
+    judged = {"limit": 12}
+    judged["store"] = tmp_path / "replies.sqlite"
     # a library that another test imported may have left a handler of its own, which VIEval leaves
     # in place
-    signal.signal(
-        number, signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
-    )
+    own = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
+    signal.signal(number, own)
 
     def stopping(count, _):
         if count == 8:
             os.kill(os.getpid(), number)
 
-    concurrent = {"num_concurrent": 2}
-    with FakeServer(reply=lambda _: GOOD, faults=stopping, latency=0.02) as server:
-        arguments = served(model, server, **concurrent)
-        with pytest.raises(SystemExit) as ended:
-            evaluate(*arguments, limit=12, store=store)
+    stopped = FakeServer(reply=lambda _: GOOD, faults=stopping, latency=0.02)
+    with stopped as server, pytest.raises(SystemExit) as ended:
+        evaluate(*served(model, server, num_concurrent=2), **judged)
     assert ended.value.code == 128 + number
     said = capsys.readouterr().err
     assert f"vieval: interrupted ({name}); answers so far are kept\n" in said
@@ -54,30 +51,35 @@ def test_a_signal_keeps_the_answers(evaluate, tmp_path, capsys, model, name):
     assert "Traceback" not in said
     if model == "vieval_openai":  # the host's models are asked for whole batches
         with FakeServer(reply=lambda _: GOOD) as server:
-            run = evaluate(*served(model, server, **concurrent), limit=12, store=store)
+            run = evaluate(*served(model, server, num_concurrent=2), **judged)
             assert server.stats()["requests"] < 24
         assert run.statuses == {"ok": 12}
 
 
-def test_an_unforeseen_error_is_one_line(evaluate, monkeypatch, tmp_path):
+@pytest.fixture
+def slip(monkeypatch, tmp_path):
+    """An error that nobody foresaw; the folder of tracebacks."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(
-        "vieval_plugin.hosts.lmms_eval.answering.jobs", lambda *_: 1 / 0
-    )
-    line = refusal(
-        evaluate, "--model", "vieval_scorer", tasks="vieval_demo_ssim_tie", limit=1
-    )
-    [file] = (tmp_path / "cache").rglob("*.txt")
-    assert line.startswith(
-        "vieval: unexpected error (ZeroDivisionError: division by zero); "
-    )
+    jobs = "vieval_plugin.hosts.lmms_eval.answering.jobs"
+    monkeypatch.setattr(jobs, lambda *_: 1 / 0)
+    return tmp_path / "cache"
+
+
+SSIM = "vieval_demo_ssim_tie"
+
+
+def test_an_unforeseen_error_is_one_line(evaluate, slip):
+    line = refusal(evaluate, "--model", "vieval_scorer", tasks=SSIM, limit=1)
+    [file] = slip.rglob("*.txt")
+    error = "unexpected error (ZeroDivisionError: division by zero)"
+    assert line.startswith(f"vieval: {error}; ")
     assert str(file) in line
     assert "ZeroDivisionError" in file.read_text()
 
 
 def runs(tmp_path, *models, more=()):
     """A file for the host's `--config`: a run a model, each with results in a folder of its own."""
-    shared = {"tasks": "vieval_demo_ssim_tie", "limit": 2, "log_samples": True}
+    shared = {"tasks": SSIM, "limit": 2, "log_samples": True}
     listed = [
         {"model": model, "output_path": str(tmp_path / str(n)), **shared}
         for n, model in enumerate(models)
@@ -88,59 +90,42 @@ def runs(tmp_path, *models, more=()):
 
 def test_a_list_of_runs_outlives_a_failing_one(lmms_eval, results_of, tmp_path):
     models = ("vieval_scorer", "vieval_replay", "vieval_scorer")
-    mistake = {
-        "model": "vieval_scorer",
-        "tasks": "vieval_demo_ssim_ti",
-        "output_path": str(tmp_path / "mistake"),
-    }
+    mistake = {"model": "vieval_scorer", "tasks": SSIM[:-1]}
+    mistake["output_path"] = str(tmp_path / "mistake")
     done = lmms_eval("--config", runs(tmp_path, *models, more=[mistake]))
     assert done.returncode == 1
-    assert [
-        line for line in done.stderr.splitlines() if "vieval_replay requires" in line
-    ] == [
-        (
-            "vieval: vieval_replay requires --model_args name=<label in tables>,logs=<folder of "
-            "verdicts>"
-        )
-    ]
-    [line] = [line for line in done.stderr.splitlines() if "unknown task" in line]
+    said = done.stderr.splitlines()
+    replay = "--model_args name=<label in tables>,logs=<folder of verdicts>"
+    found = [line for line in said if "vieval_replay requires" in line]
+    assert found == [f"vieval: vieval_replay requires {replay}"]
+    [line] = [line for line in said if "unknown task" in line]
     assert line.startswith(
-        "vieval: unknown task 'vieval_demo_ssim_ti'; did you mean vieval_demo_ssim_ti"
+        f"vieval: unknown task '{SSIM[:-1]}'; did you mean {SSIM[:-1]}"
     )
     assert not list(tmp_path.glob("mistake/**/*.json*"))
     assert "Traceback" not in done.stderr
     for folder in ("0", "2"):
         document, _ = results_of(tmp_path / folder)
-        assert document["results"]["vieval_demo_ssim_tie"]["status_ok_share,none"] == 1
-    assert (
-        done.stdout.count("vieval_scorer (") == 2
-    )  # the tables of those that ended well
+        assert document["results"][SSIM]["status_ok_share,none"] == 1
+    # the tables of those that ended well
+    assert done.stdout.count("vieval_scorer (") == 2
 
 
 def test_of_several_processes_one_that_fails_waits_for_no_other(tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(SystemExit, match="vieval: vieval_replay requires") as ended:
-        in_process.run("--config", runs(tmp_path, "vieval_replay", "vieval_scorer"))
-    assert str(ended.value.code).startswith("vieval: ")
+    given = ("--config", runs(tmp_path, "vieval_replay", "vieval_scorer"))
+    line = refusal(in_process.run, *given)
+    assert line.startswith("vieval: vieval_replay requires")
     assert not (tmp_path / "1").exists()
 
 
-def test_in_python_an_unforeseen_error_is_an_exception(monkeypatch, tmp_path):
+def test_in_python_an_unforeseen_error_is_an_exception(slip):
     from lmms_eval.evaluator import simple_evaluate
 
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(
-        "vieval_plugin.hosts.lmms_eval.answering.jobs", lambda *_: 1 / 0
-    )
-    with pytest.raises(
-        VievalError, match="unexpected error .ZeroDivisionError"
-    ) as raised:
-        simple_evaluate(
-            "vieval_scorer",
-            tasks=["vieval_demo_ssim_tie"],
-            limit=1,
-            task_manager=in_process.tasks(),
-        )
+    given = {"tasks": [SSIM], "limit": 1, "task_manager": in_process.tasks()}
+    error = "unexpected error .ZeroDivisionError"
+    with pytest.raises(VievalError, match=error) as raised:
+        simple_evaluate("vieval_scorer", **given)
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
 
 
@@ -160,13 +145,8 @@ def test_half_an_image_is_no_image(evaluate, monkeypatch, model):
     def cut(root, part):
         first, *others = load(root, part)
         whole = first.images["output"].source
-        return [
-            replace(
-                first,
-                images={**first.images, "output": Image(whole[: len(whole) // 2])},
-            ),
-            *others,
-        ]
+        half = Image(whole[: len(whole) // 2])
+        return [replace(first, images={**first.images, "output": half}), *others]
 
     def benchmark(name):
         found = known(name)

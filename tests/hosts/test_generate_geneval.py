@@ -54,17 +54,12 @@ def test_the_group_is_the_mean_of_six_tags_with_an_interval(tmp_path, monkeypatc
     assert len(set(means)) > 1
     total = results[GROUP]
     assert total["SC_mean_value,none"] == pytest.approx(np.mean(means))
-    assert (
-        total["SC_mean_ci_low,none"]
-        <= total["SC_mean_value,none"]
-        <= total["SC_mean_ci_high,none"]
+    low, value, high = (
+        total[f"SC_mean_{end},none"] for end in ("ci_low", "value", "ci_high")
     )
-    records = [
-        record
-        for path in out.rglob("*_samples_*.jsonl")
-        for images in records_of(path)
-        for record in images
-    ]
+    assert low <= value <= high
+    files = out.rglob("*_samples_*.jsonl")
+    records = [one for path in files for images in records_of(path) for one in images]
     assert len(records) == 24
     assert {record.category for record in records} == set(TAGS)
     assert {str(record.verdict.status) for record in records} == {"ok"}

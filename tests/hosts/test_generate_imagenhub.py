@@ -1,7 +1,7 @@
 """A generator beside ImagenHub's published image models, whose outputs the same task judges."""
 
+import itertools
 import json
-from shlex import split
 
 import pytest
 
@@ -21,11 +21,11 @@ def test_published_outputs_are_ranked_beside_ours(prepared_data, tmp_path, vieva
     ranks = tmp_path / "ranks"
     data = prepared_data()
     museum = data / "imagenhub" / "museum" / "ImagenHub_Text-Guided_IE"
-    published = {
-        in_process.pixels(Image((museum / model / uid).read_bytes())): SCORES[model]
-        for model in REDUCED["tie"][0]
-        for uid in REDUCED["tie"][1]
-    }
+    models, uids = REDUCED["tie"]
+    published = {}
+    for model, uid in itertools.product(models, uids):
+        image = Image((museum / model / uid).read_bytes())
+        published[in_process.pixels(image)] = SCORES[model]
 
     def reply(body):
         score = published.get(next(reversed(in_process.shown(body)), ""), OWN_SCORE)
@@ -42,15 +42,11 @@ def test_published_outputs_are_ranked_beside_ours(prepared_data, tmp_path, vieva
         file = in_process.options_file(tmp_path / "options.yaml", backbones=backbones)
 
         def run(name, folder):
-            images = (
-                *split(
-                    f"--model vieval_images --model_args folder={folder},name={name}"
-                ),
-            )
-            arguments = in_process.command(images, GENERATED, 10)[1:]
+            model = f"--model vieval_images --model_args folder={folder},name={name}"
+            arguments = in_process.command(model.split(), GENERATED, 10)[1:]
             path = tmp_path / name
             in_process.run(*arguments, "--output_path", path, data=data, options=file)
-            return in_process.read(tmp_path / name)[0]["results"][GENERATED]
+            return in_process.read(path)[0]["results"][GENERATED]
 
         assert run("mine", made)["SC_mean_value,none"] == pytest.approx(OWN_SCORE / 10)
         for model in SCORES:
@@ -58,10 +54,7 @@ def test_published_outputs_are_ranked_beside_ours(prepared_data, tmp_path, vieva
     results = [str(tmp_path / name) for name in ("mine", *SCORES)]
     vieval("rank", *results, "--tables", ranks)
     rows = json.loads((ranks / "findings.json").read_text())["numbers"]
-    means = {
-        r["system"]: r["value"]
-        for r in rows
-        if r["aspect"] == "O" and not r["breakdown"]
-    }
+    rows = [row for row in rows if row["aspect"] == "O" and not row["breakdown"]]
+    means = {row["system"]: row["value"] for row in rows}
     assert means == pytest.approx({"MagicBrush": 0.8, "mine": 0.6, "SDEdit": 0.4})
     assert list(means) == ["MagicBrush", "mine", "SDEdit"]

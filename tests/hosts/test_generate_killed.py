@@ -1,6 +1,4 @@
-"""kill -9 while images are made and while they are judged: run again, nothing is made or asked
-twice, the digits are the same.
-"""
+"""kill -9 while images are made or judged: run again, nothing is made or asked twice."""
 
 import os
 import signal
@@ -24,11 +22,8 @@ TASK, PROMPTS = "generate_vieval_demo_viescore_tig", 8
 
 def scores(out):
     [path] = out.rglob("*_samples_*.jsonl")
-    return {
-        r.id.uid: dict(r.verdict.scores)
-        for together in records_of(path)
-        for r in together
-    }
+    found = [record for together in records_of(path) for record in together]
+    return {record.id.uid: dict(record.verdict.scores) for record in found}
 
 
 @pytest.mark.slow
@@ -50,20 +45,13 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, killed_while):
     def arguments(where):
         given = f"model=painter,base_url={painter.base_url},num_concurrent=1"
         model = ("--model", "vieval_image_api", "--model_args", given)
-        backbones = {
-            "judge": {"model": "fake", "base_url": judge.base_url, "num_concurrent": 1}
-        }
-        file = in_process.options_file(
-            tmp_path / f"{where}.yaml",
-            tmp_path / f"{where}.sqlite",
-            backbones=backbones,
-            data=str(tmp_path / where),
-        )
-        return file, [
-            *map(str, in_process.command(model, TASK, PROMPTS)[1:]),
-            "--output_path",
-            str(tmp_path / f"{where}-out"),
-        ]
+        asked = {"model": "fake", "base_url": judge.base_url, "num_concurrent": 1}
+        own = {"backbones": {"judge": asked}, "data": str(tmp_path / where)}
+        store = tmp_path / f"{where}.sqlite"
+        file = in_process.options_file(tmp_path / f"{where}.yaml", store, **own)
+        command = in_process.command(model, TASK, PROMPTS)[1:]
+        out = ("--output_path", tmp_path / f"{where}-out")
+        return file, [*map(str, (*command, *out))]
 
     with FakeImageServer(hanging) as painter, FakeServer(faults=faults) as judge:
         file, given = arguments("whole")
@@ -73,16 +61,11 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, killed_while):
         judge.reset_stats()
         killed.clear()
         file, given = arguments("killed")
-        seen = (
-            (lambda: len(painter.requests))
-            if killed_while == "generating"
-            else (lambda: judge.stats()["requests"])
-        )
-        environment = {
-            **os.environ,
-            "VIEVAL_CONFIG": str(file),
-            "CUDA_VISIBLE_DEVICES": "",
-        }
+        painted = lambda: len(painter.requests)
+        answered = lambda: judge.stats()["requests"]
+        seen = painted if killed_while == "generating" else answered
+        own = {"VIEVAL_CONFIG": str(file), "CUDA_VISIBLE_DEVICES": ""}
+        environment = {**os.environ, **own}
         command = [sys.executable, "-m", "lmms_eval", "eval", *given]
         cwd = Path(__file__).parents[2]
         process = subprocess.Popen(command, env=environment, cwd=cwd)

@@ -20,22 +20,17 @@ GOOD = '{"score": [3, 4], "reasoning": "fine"}'
 
 @pytest.fixture
 def python(tmp_path, monkeypatch):
-    """Judges two demo samples by the host's `simple_evaluate`; returns the backbones that the
-    verdicts name.
-    """
+    """Judges two samples by the host's `simple_evaluate`; the backbones of the verdicts."""
     file = options_file(tmp_path / "options.yaml", tmp_path / "replies.sqlite")
     monkeypatch.setenv("VIEVAL_CONFIG", str(file))
 
     def judged(model, arguments=""):
         from lmms_eval.evaluator import simple_evaluate
 
-        done = simple_evaluate(
-            model, arguments, tasks=[TIE], limit=2, task_manager=in_process.tasks()
-        )
-        return {
-            read_response(row["filtered_resps"][0])[2].backbone
-            for row in done["samples"][TIE]
-        }
+        given = {"tasks": [TIE], "limit": 2, "task_manager": in_process.tasks()}
+        rows = simple_evaluate(model, arguments, **given)["samples"][TIE]
+        found = [read_response(row["filtered_resps"][0])[2] for row in rows]
+        return {provenance.backbone for provenance in found}
 
     return judged
 
@@ -48,10 +43,8 @@ def test_the_command_line_and_python_know_the_same_model(python, evaluate, tmp_p
     with FakeServer(reply=lambda _: GOOD) as server:
         evaluate(*served("openai", server), limit=2, store=tmp_path / "replies.sqlite")
         asked = server.stats()["requests"]
-        assert python("openai", arguments_of(server)) == {"fake"}
-        assert python(
-            "openai", arguments_of(server, api_key="another-key-of-the-same-model")
-        ) == {"fake"}
+        for further in ({}, {"api_key": "another-key-of-the-same-model"}):
+            assert python("openai", arguments_of(server, **further)) == {"fake"}
         assert server.stats()["requests"] == asked
         found = python("openai", arguments_of(server, model_version="lab/other"))
         assert found == {"other"}
@@ -82,49 +75,38 @@ def test_an_object_is_named_and_its_answers_are_not_kept(python):
 
 
 def test_a_key_is_no_part_of_a_model():
-    def identity(arguments):
+    def identity(**changed):
         model = Made()
+        arguments = {"model_version": "m", "base_url": "http://h/v1", **changed}
         model.vieval_source = ("openai", arguments)
         return model_identity(model)
 
-    plain = identity({"model_version": "m", "base_url": "http://h/v1"})
-    got = identity({"model_version": "m", "base_url": "http://h/v1", "api_key": "sk-1"})
-    assert got == plain
-    assert (
-        identity({"model_version": "m", "base_url": "http://h/v1", "hf_token": "hf_1"})
-        == plain
-    )
-    found = identity({"model_version": "m", "base_url": "http://other/v1"}).hash
-    assert found != plain.hash
-    assert identity({"model_version": "n", "base_url": "http://h/v1"}).name == "n"
+    for key in ({"api_key": "sk-1"}, {"hf_token": "hf_1"}):
+        assert identity(**key) == identity()
+    assert identity(base_url="http://other/v1").hash != identity().hash
+    assert identity(model_version="n").name == "n"
 
 
 def test_weights_and_biases_gets_a_table_of_samples(evaluate, monkeypatch):
     from lmms_eval.loggers import WandbLogger
 
     run = MagicMock()
-    monkeypatch.setattr(
-        WandbLogger, "__init__", lambda self, **_: setattr(self, "run", run)
-    )
-    for name in (
-        "_log_results_as_table",
-        "_log_results_as_artifact",
-        "_log_samples_as_artifact",
-    ):
-        monkeypatch.setattr(WandbLogger, name, lambda *_: None)
+    init = lambda self, **_: setattr(self, "run", run)
+    monkeypatch.setattr(WandbLogger, "__init__", init)
+    for name in ("results_as_table", "results_as_artifact", "samples_as_artifact"):
+        monkeypatch.setattr(WandbLogger, f"_log_{name}", lambda *_: None)
     task = "vieval_demo_ssim_tie"
     flags = ("--wandb_args", "project=p", "--wandb_log_samples")
     done = evaluate("--model", "vieval_scorer", *flags, tasks=task, limit=3)
-    logged = {
-        name: value
-        for call in run.log.call_args_list
-        for name, value in call.args[0].items()
+    logged = {}
+    for call in run.log.call_args_list:
+        logged |= call.args[0]
+    rows = logged[f"{task}_eval_results"].to_dict("records")
+    table = {
+        row["image_model"] + row["uid"]: (row["status"], row["SC"]) for row in rows
     }
-    table = logged[f"{task}_eval_results"].to_dict("records")
-    assert {
-        row["image_model"] + row["uid"]: [row["status"], row["SC"]] for row in table
-    } == {
-        name: [verdict["status"], verdict["scores"]["SC"]]
+    assert table == {
+        name: (verdict["status"], verdict["scores"]["SC"])
         for name, [verdict] in done.verdicts.items()
     }
-    assert all(0 <= row["SC_rating"] <= 1 for row in table)
+    assert all(0 <= row["SC_rating"] <= 1 for row in rows)

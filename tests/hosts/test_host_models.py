@@ -10,8 +10,8 @@ import sys
 import types
 from collections import Counter
 from dataclasses import replace
-from shlex import split
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
@@ -41,17 +41,12 @@ GOOD = json.dumps({"score": [3, 4], "reasoning": "seen"})
 # ---------------------------------------------------------------- running the host
 
 
-SERVED = [
-    ("openai",),
-    ("openai", "--force_simple"),
-    ("async_openai",),
-    ("vieval_openai",),
-]
+SERVED = ("openai", "openai --force_simple", "async_openai", "vieval_openai")
 
 
-@pytest.mark.parametrize("model", SERVED, ids=" ".join)
+@pytest.mark.parametrize("model", SERVED)
 def test_every_sample_is_judged_by_its_own_images(evaluate, model):
-    name, *flags = model
+    name, *flags = model.split()
     with FakeServer(reply=naming_images, latency=0.02) as server:
         run = evaluate(*served(name, server), *flags)
     assert run.statuses == {"ok": 6}
@@ -60,15 +55,10 @@ def test_every_sample_is_judged_by_its_own_images(evaluate, model):
         assert found == own_images(sample)
         assert verdict["scores"]["SC"] == 0.3
     counted = [row["token_counts"][0] for row in run.rows]
-    assert all(
-        tokens["input_tokens"] > 700 and tokens["output_tokens"] > 20
-        for tokens in counted
-    )
     total = run.document["efficiency"]["overall"]
-    found = total["total_input_tokens"]
-    assert found == (sum(tokens["input_tokens"] for tokens in counted))
-    found = total["total_output_tokens"]
-    assert found == (sum(tokens["output_tokens"] for tokens in counted))
+    for kind, fewest in (("input_tokens", 700), ("output_tokens", 20)):
+        assert all(tokens[kind] > fewest for tokens in counted)
+        assert total[f"total_{kind}"] == sum(tokens[kind] for tokens in counted)
 
 
 def test_a_limit_takes_samples_by_uid_across_image_models(evaluate):
@@ -90,62 +80,52 @@ def test_generation_arguments_reach_the_model(evaluate, model):
     with FakeServer(reply=reply) as server:
         evaluate(*served(model, server), limit=2)
         plain, asked[:] = set(asked[-4:]), []
-        evaluate(
-            *served(model, server),
-            "--gen_kwargs",
-            "max_new_tokens=77,temperature=0.5",
-            limit=2,
-        )
+        given = ("--gen_kwargs", "max_new_tokens=77,temperature=0.5")
+        evaluate(*served(model, server), *given, limit=2)
     assert plain == {(1024, 0)}
     assert set(asked[-4:]) == {(77, 0.5)}
 
 
 @pytest.mark.parametrize("model", ["openai", "vieval_openai"])
 def test_repeats_are_verdicts_of_their_own(evaluate, model, tmp_path):
-    replies = tmp_path / "replies.sqlite"
     turns = Counter()
 
     def reply(request):
         question = json.dumps(request["messages"])
         turns[question] += 1
-        document = {"score": [turns[question], 9], "reasoning": str(turns[question])}
-        return json.dumps(document)
+        return json.dumps({"score": [turns[question], 9], "reasoning": "fine"})
 
     arguments = ("--repeats", 3, "--gen_kwargs", "temperature=1")
+    kept = {"store": tmp_path / "replies.sqlite"}
     with FakeServer(reply=reply) as server:
-        run = evaluate(*served(model, server), *arguments, store=replies)
-        again = evaluate(*served(model, server), *arguments, store=replies)
+        run = evaluate(*served(model, server), *arguments, **kept)
+        again = evaluate(*served(model, server), *arguments, **kept)
     for verdicts in run.verdicts.values():
-        assert sorted(verdict["scores"]["SC"] for verdict in verdicts) == [
-            0.1,
-            0.2,
-            0.3,
-        ]
-    assert (
-        -1 <= run.metrics["SC_consistency,none"] < 0.5
-    )  # they differ within samples and not between them
+        scores = sorted(verdict["scores"]["SC"] for verdict in verdicts)
+        assert scores == [0.1, 0.2, 0.3]
+    # they differ within samples and not between them
+    assert -1 <= run.metrics["SC_consistency,none"] < 0.5
     assert again.verdicts == run.verdicts
     assert "SC_consistency,none" not in evaluate("--model", "dummy").metrics
 
 
 @pytest.mark.parametrize("model", ["openai", "vieval_openai"])
 def test_the_hosts_response_cache_keeps_no_failures(evaluate, model, tmp_path):
-    replies = tmp_path / "replies.sqlite"
     cached = ("--use_cache", tmp_path / "cache")
+    kept = {"store": tmp_path / "replies.sqlite"}
     tries = {"retries": 0} if model == "vieval_openai" else {"max_retries": 1}
     fails = lambda number, request: Fault("content_filter") if number != 1 else None
     with FakeServer(faults=fails) as server:
         port = server.port
-        failed = evaluate(*served(model, server, **tries), *cached, store=replies)
+        failed = evaluate(*served(model, server, **tries), *cached, **kept)
     assert failed.metrics["status_ok_share,none"] == 0
-    assert all(
-        "SC" not in v["scores"] or "PQ" not in v["scores"]
-        for [v] in failed.verdicts.values()
-    )
+    assert not [
+        v for [v] in failed.verdicts.values() if {"SC", "PQ"} <= set(v["scores"])
+    ]
     with FakeServer(port, reply=naming_images) as server:
-        fresh = evaluate(*served(model, server, **tries), *cached, store=replies)
+        fresh = evaluate(*served(model, server, **tries), *cached, **kept)
         calls = server.stats()["requests"]
-        third = evaluate(*served(model, server, **tries), *cached, store=replies)
+        third = evaluate(*served(model, server, **tries), *cached, **kept)
         assert server.stats()["requests"] == calls
     assert fresh.statuses == {"ok": 6}
     assert third.verdicts == fresh.verdicts
@@ -158,21 +138,16 @@ def test_a_failing_server_and_a_spent_budget_are_api_errors_without_scores(evalu
     with FakeServer(faults=lambda *_: Fault("500")) as server:
         failed = evaluate(*served("openai", server, max_retries=1), limit=2)
     assert failed.statuses == {"api_error": 2}
+    [first], *_ = failed.verdicts.values()
+    assert "LMMS_EVAL_REQUEST_FAILED" in first["trace"][0]["reason"]
     assert all(not verdict["scores"] for [verdict] in failed.verdicts.values())
-    found = next(iter(failed.verdicts.values()))[0]["trace"][0]["reason"]
-    assert "LMMS_EVAL_REQUEST_FAILED" in found
     with FakeServer(reply=lambda _: GOOD) as server:
-        spent = evaluate(
-            *served("openai", server, num_concurrent=1), "--max_tokens", 10, limit=2
-        )
+        one_at_a_time = served("openai", server, num_concurrent=1)
+        spent = evaluate(*one_at_a_time, "--max_tokens", 10, limit=2)
         assert server.stats()["requests"] == 1
     assert spent.statuses == {"api_error": 2}
-    found = sum(
-        "LMMS_EVAL_BUDGET_EXCEEDED" in s["reason"]
-        for [v] in spent.verdicts.values()
-        for s in v["trace"]
-    )
-    assert found == 3
+    steps = [step for [verdict] in spent.verdicts.values() for step in verdict["trace"]]
+    assert sum("LMMS_EVAL_BUDGET_EXCEEDED" in step["reason"] for step in steps) == 3
 
 
 @pytest.mark.parametrize("model", ["openai", "async_openai"])
@@ -184,39 +159,31 @@ def test_a_message_without_content_is_no_answer(evaluate, model):
 
 @pytest.mark.parametrize("model", ["dummy", "vieval_openai"])
 def test_the_first_missing_image_is_named(evaluate, ratings_folder, model):
+    given = {"tasks": "imagenhub_viescore_cig", "limit": 4, "data": ratings_folder}
     with FakeServer() as server:
-        arguments = (
-            served(model, server) if model == "vieval_openai" else ("--model", model)
-        )
-        with pytest.raises(SystemExit) as end:
-            evaluate(
-                *arguments, tasks="imagenhub_viescore_cig", limit=4, data=ratings_folder
-            )
+        named = served(model, server) if model != "dummy" else ("--model", model)
+        line = refusal(evaluate, *named, **given)
         assert server.stats()["requests"] == 0
-    message = str(end.value)
-    assert message.startswith("vieval: ")
-    assert "\n" not in message
-    assert (
-        "sample_2.jpg: no such image (and 5 more); run `vieval prepare imagenhub`"
-        in message
-    )
+    assert line.startswith("vieval: ")
+    missing = "sample_2.jpg: no such image (and 5 more); run `vieval prepare imagenhub`"
+    assert missing in line
 
 
 def test_vllm_that_is_not_installed_is_one_line(evaluate):
     if importlib.util.find_spec("vllm"):
         pytest.skip("vllm is installed here")
-    with pytest.raises(
-        SystemExit, match="vieval: vllm is not installed .* pip install .vllm>="
-    ):
-        evaluate("--model", "vieval_vllm", "--model_args", "model=anything")
+    line = refusal(evaluate, "--model", "vieval_vllm", "--model_args", "model=anything")
+    assert re.match("vieval: vllm is not installed .* pip install .vllm>=", line)
 
 
 @pytest.fixture
 def stub_vllm(monkeypatch):
-    """In place of vLLM (tests/test_vllm.py has the real one): notes what the engine is given,
-    answers at once.
-    """
+    """In place of vLLM (tests/test_vllm.py has it): notes what it is given, answers at once."""
     engine = SimpleNamespace(arguments={}, parameters=[])
+    answer = {"text": GOOD, "token_ids": [1] * 5, "finish_reason": "stop"}
+    output = SimpleNamespace(
+        prompt_token_ids=[1] * 7, outputs=[SimpleNamespace(**answer)]
+    )
 
     class LLM:
         llm_engine = SimpleNamespace(engine_core=SimpleNamespace(shutdown=lambda: None))
@@ -226,13 +193,7 @@ def stub_vllm(monkeypatch):
 
         def chat(self, conversations, parameters, **_):
             engine.parameters += parameters
-            completion = SimpleNamespace(
-                text=GOOD, token_ids=[1] * 5, finish_reason="stop"
-            )
-            return [
-                SimpleNamespace(prompt_token_ids=[1] * 7, outputs=[completion])
-                for _ in conversations
-            ]
+            return [output] * len(conversations)
 
     parts = {
         "vllm": {"LLM": LLM, "SamplingParams": dict},
@@ -246,38 +207,33 @@ def stub_vllm(monkeypatch):
 
 
 def test_vllm_in_process_gets_its_arguments(evaluate, stub_vllm, tmp_path):
-    def run(generation, model="model=some/name,dtype=float32,max_pixels=4096"):
+    plain = "model=some/name,dtype=float32,max_pixels=4096"
+
+    def run(top_p, model=plain):
         stub_vllm.parameters.clear()
-        arguments = (
-            *split("--model vieval_vllm --model_args"),
-            model,
-            "--gen_kwargs",
-            generation,
-        )
+        generation = f"temperature=0.5,top_p={top_p},max_new_tokens=99"
+        arguments = ("--model", "vieval_vllm", "--model_args", model)
+        arguments += ("--gen_kwargs", generation)
         return evaluate(*arguments, limit=2, store=tmp_path / "replies.sqlite")
 
-    first = run("temperature=0.5,top_p=0.9,max_new_tokens=99")
+    first = run(0.9)
     assert first.statuses == {"ok": 2}
     found = [row["token_counts"] for row in first.rows]
-    assert found == ([[{"input_tokens": 14, "output_tokens": 10}]] * 2)
-    assert {k: v for k, v in stub_vllm.arguments.items() if k != "max_logprobs"} == {
-        "model": "some/name",
-        "dtype": "float32",
-    }
+    assert found == [[{"input_tokens": 14, "output_tokens": 10}]] * 2
+    engine = {**stub_vllm.arguments}
+    engine.pop("max_logprobs", None)
+    assert engine == {"model": "some/name", "dtype": "float32"}
     assert len(stub_vllm.parameters) == 4
     for one in stub_vllm.parameters:
         assert (one["temperature"], one["top_p"], one["max_tokens"]) == (0.5, 0.9, 99)
         assert one["structured_outputs"]["json"]["required"] == ["score", "reasoning"]
-    again = run("temperature=0.5,top_p=0.9,max_new_tokens=99")
+    again = run(0.9)
     assert not stub_vllm.parameters
     assert again.verdicts == first.verdicts
-    run("temperature=0.5,top_p=0.8,max_new_tokens=99")
-    assert len(stub_vllm.parameters) == 4  # other sampling, other answers
-    run(
-        "temperature=0.5,top_p=0.8,max_new_tokens=99",
-        "model=some/name,dtype=float32,max_pixels=4096,revision=v2",
-    )
-    assert len(stub_vllm.parameters) == 4
+    # other sampling or other weights, other answers
+    for other in ((0.8, plain), (0.8, f"{plain},revision=v2")):
+        run(*other)
+        assert len(stub_vllm.parameters) == 4
 
 
 # ---------------------------------------------------------------- a real model in process
@@ -291,40 +247,30 @@ def tiny(tmp_path_factory):
 
 @pytest.mark.parametrize("flags", [(), ("--force_simple",)], ids=["chat", "simple"])
 def test_a_model_in_process_answers_alike(evaluate, tiny, monkeypatch, flags):
-    """At batch size 4 each sample is shown its own images: random weights answer each image
-    differently.
-    """
-    import transformers
+    """At batch size 4 each sample is shown its own images: random weights tell them apart."""
+    from transformers import Qwen2_5_VLForConditionalGeneration as Qwen
 
     if not importlib.util.find_spec("decord"):  # imported by the host, used for videos
         monkeypatch.setitem(sys.modules, "decord", types.ModuleType("decord"))
-    load = transformers.Qwen2_5_VLForConditionalGeneration.from_pretrained
+    load = Qwen.from_pretrained
     # in the host's bfloat16 rounding differs with the size of a batch, and with it now and then a
     # token
-    exact = lambda folder, **options: load(
-        folder, **{**options, "torch_dtype": "float32"}
-    )
-    monkeypatch.setattr(
-        transformers.Qwen2_5_VLForConditionalGeneration, "from_pretrained", exact
-    )
+    precise = {"torch_dtype": "float32"}
+    exact = lambda folder, **options: load(folder, **{**options, **precise})
+    monkeypatch.setattr(Qwen, "from_pretrained", exact)
     model = f"pretrained={tiny},device_map=cpu,min_pixels=3136,max_pixels=12544"
 
     def run(size):
-        arguments = (
-            *split("--model qwen2_5_vl --model_args"),
-            model,
-            *split(f"--device cpu --batch_size {size}"),
-        )
-        arguments += ("--gen_kwargs", "max_new_tokens=12", *flags)
-        return evaluate(*arguments, limit=4, judges={"reminders": 0})
+        arguments = f"--model qwen2_5_vl --device cpu --batch_size {size} --gen_kwargs"
+        arguments += f" max_new_tokens=12 --model_args {model}"
+        return evaluate(*arguments.split(), *flags, limit=4, judges={"reminders": 0})
 
     alone, batched = run(1), run(4)
     assert batched.verdicts == alone.verdicts
     assert len(set(batched.answers("PQ").values())) > 2  # one question, four images
+    # simple models tell none
     counted = [row["token_counts"][0] for row in batched.rows]
-    assert (
-        counted == [{} if flags else {"output_tokens": 2 * 12}] * 4
-    )  # simple models tell none
+    assert counted == [{} if flags else {"output_tokens": 2 * 12}] * 4
 
 
 # ---------------------------------------------------------------- the host's interface, driven
@@ -332,9 +278,7 @@ def test_a_model_in_process_answers_alike(evaluate, tiny, monkeypatch, flags):
 
 
 class Recording(lmms):
-    """A model like about half of the host's: a whole batch goes by its first request's
-    functions.
-    """
+    """Like half of the host's models: a whole batch goes by its first request's functions."""
 
     def __init__(self, simple, answer=lambda images, text: GOOD, size=4):
         super().__init__()
@@ -345,20 +289,15 @@ class Recording(lmms):
         answers = []
         for start in range(0, len(requests), self.size):
             chunk = [request.args for request in requests[start : start + self.size]]
-            look, *_ = (arguments[2 if self.is_simple else 1] for arguments in chunk)
+            look = chunk[0][2 if self.is_simple else 1]
             _, _, _, _, task, split = chunk[0]
             for text, *_, doc_id, _, _ in chunk:
                 seen = look(self.task_dict[task][split][doc_id])
                 if not self.is_simple:
                     parts = [part for message in seen for part in message["content"]]
-                    text = " ".join(
-                        part["text"] for part in parts if part["type"] == "text"
-                    )
+                    text = " ".join(p["text"] for p in parts if p["type"] == "text")
                     seen = [part["url"] for part in parts if part["type"] == "image"]
-                images = [
-                    hashlib.sha256(repr(p.size).encode() + p.tobytes()).hexdigest()[:12]
-                    for p in seen
-                ]
+                images = list(map(digest, seen))
                 self.asked.append((images, text))
                 answers.append(self.answer(images, text))
             self.batches += 1
@@ -367,23 +306,20 @@ class Recording(lmms):
     loglikelihood = generate_until_multi_round = generate_until
 
 
+def digest(picture):
+    content = repr(picture.size).encode() + picture.tobytes()
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
 def instances(samples, judge="viescore"):
-    return [
-        Instance(
-            REQUEST_TYPE,
-            (
-                "",
-                {},
-                JudgeRequest(sample, judge, "0shot", {"until": [], "temperature": 0}),
-                place,
-                "t",
-                "s",
-            ),
-            0,
-            {"task": "t", "doc_id": place, "repeats": 1},
-        )
-        for place, sample in enumerate(samples)
-    ]
+    generation = {"until": [], "temperature": 0}
+    asked = []
+    for place, sample in enumerate(samples):
+        request = JudgeRequest(sample, judge, "0shot", generation)
+        arguments = ("", {}, request, place, "t", "s")
+        metadata = {"task": "t", "doc_id": place, "repeats": 1}
+        asked.append(Instance(REQUEST_TYPE, arguments, 0, metadata))
+    return asked
 
 
 def judged(model, asked):
@@ -395,14 +331,13 @@ def few():
     return list(demo().values())[:6]
 
 
-@pytest.mark.parametrize("simple", [False, True], ids=["chat", "simple"])
+kinds = pytest.mark.parametrize("simple", [False, True], ids=["chat", "simple"])
+
+
+@kinds
 def test_each_sample_of_a_batch_sees_its_own_images(few, simple):
-    model = Recording(
-        simple,
-        answer=lambda images, _: json.dumps(
-            {"score": [1, 2], "reasoning": " ".join(images)}
-        ),
-    )
+    seen = lambda images: {"score": [1, 2], "reasoning": " ".join(images)}
+    model = Recording(simple, answer=lambda images, _: json.dumps(seen(images)))
     for sample, verdict in zip(few, judged(model, instances(few)), strict=True):
         expected = own_images(sample.id.image_model + sample.id.uid)
         assert {step.label: step.reason for step in verdict.trace} == expected
@@ -426,28 +361,22 @@ def test_what_a_host_writes_in_place_of_an_answer_is_an_api_error(few, text):
     [verdict] = judged(model, instances(few[:1]))
     assert verdict.status == "api_error"
     assert not verdict.scores
-    assert (
-        len(model.asked) == 2
-    )  # and nobody reminds a server that is down of the format
+    # nobody reminds a server that is down of the format
+    assert len(model.asked) == 2
 
 
 def test_failures_with_a_number_in_each_are_counted_in_a_few_lines(few, capsys):
     numbers = itertools.count()
-    model = Recording(
-        True,
-        answer=lambda *_: (
-            f"[LMMS_EVAL_REQUEST_FAILED after 1 retries] request {next(numbers)}"
-        ),
-    )
-    judged(model, instances(few))
-    [line] = [
-        line for line in capsys.readouterr().err.splitlines() if "FAILED CALLS" in line
-    ]
+    failed = "[LMMS_EVAL_REQUEST_FAILED after 1 retries]"
+    answer = lambda *_: f"{failed} request {next(numbers)}"
+    judged(Recording(True, answer), instances(few))
+    said = capsys.readouterr().err.splitlines()
+    [line] = [line for line in said if "FAILED CALLS" in line]
     assert line.count("request ") == 5
     assert "other reasons 7" in line
 
 
-@pytest.mark.parametrize("simple", [False, True], ids=["chat", "simple"])
+@kinds
 def test_an_unreadable_answer_is_asked_again_in_a_second_wave(few, simple):
     def answer(images, text):
         return "Quite good." if "Quite good." not in text and len(images) == 2 else GOOD
@@ -476,49 +405,37 @@ def test_a_host_that_raises_ends_the_run_with_one_line(few, capsys):
     def answer(*_):
         raise MemoryError("out of\nmemory")
 
-    assert re.search(
-        "Recording failed .MemoryError: out of memory.; earlier answers are kept",
-        refusal(judged, Recording(True, answer), instances(few)),
-    )
+    line = refusal(judged, Recording(True, answer), instances(few))
+    failed = "Recording failed .MemoryError: out of memory.; earlier answers are kept"
+    assert re.search(failed, line)
     assert "Traceback" in capsys.readouterr().err
 
 
 class Llava(Recording):
-    """A host's model by the name of one whose loglikelihood is known: it answers with mean
-    cross-entropies.
-    """
+    """Named as a model whose loglikelihood is known: it answers mean cross-entropies."""
 
     conv_template = "vicuna_v1"
+    losses: ClassVar = {"Yes": 0.5, "No": 2.0}
 
-    def __init__(self, losses):
+    def __init__(self):
         super().__init__(True)
-        self.losses, self.told = losses, []
+        self.told = []
 
     def loglikelihood(self, requests):
         for request in requests:
             text, continuation, visuals, row, task, split = request.args
-            self.told.append(
-                (text, continuation, visuals(self.task_dict[task][split][row])[0].size)
-            )
-        return [
-            (self.losses[continuation], False)
-            for _, continuation, _ in self.told[-len(requests) :]
-        ]
+            assert visuals(self.task_dict[task][split][row])
+            self.told.append((text, continuation))
+        asked = self.told[-len(requests) :]
+        return [(self.losses[continuation], False) for _, continuation in asked]
 
 
 def asks_a_likelihood(monkeypatch, definition):
     heard = []
 
     def asking(sample):
-        image = sample.images["output"]
-        replies = yield [
-            Likelihood(
-                (Message("user", (image, "Is it?")),),
-                ("Yes", "No"),
-                ("yes",),
-                definition,
-            )
-        ]
+        question = (Message("user", (sample.images["output"], "Is it?")),)
+        replies = yield [Likelihood(question, ("Yes", "No"), ("yes",), definition)]
         heard.extend(replies)
         return Verdict({}, "ok", "", ())
 
@@ -528,38 +445,32 @@ def asks_a_likelihood(monkeypatch, definition):
 
 def test_the_known_loglikelihood_is_a_loss_and_becomes_a_probability(few, monkeypatch):
     heard = asks_a_likelihood(monkeypatch, "sequence_mean")
-    model = Llava({"Yes": 0.5, "No": 2.0})
+    model = Llava()
     judged(model, instances(few[:2]))
     assert [reply.low for reply in heard] == [reply.high for reply in heard]
     assert heard[0].low == pytest.approx((math.exp(-0.5), math.exp(-2.0)))
-    assert [told[:2] for told in model.told] == [
-        ("Is it?", "Yes"),
-        ("Is it?", "No"),
-    ] * 2
+    assert model.told == [("Is it?", "Yes"), ("Is it?", "No")] * 2
 
 
 def test_other_models_have_no_probabilities(few, monkeypatch):
     asks_a_likelihood(monkeypatch, "first_token")
-    assert re.search(
-        "Recording does not support probabilities here; .* vieval_openai",
-        refusal(judged, Recording(True), instances(few)),
-    )
+    line = refusal(judged, Recording(True), instances(few))
+    assert re.search("Recording does not support probabilities here; .* vieval_", line)
+
+
+OTHER_TOKENS = "also scores other tokens; use conv_template=vicuna_v1"
 
 
 @pytest.mark.parametrize(
     ("definition", "template", "said"),
     [
         ("first_token", "vicuna_v1", "supports only sequence_mean"),
-        (
-            "sequence_mean",
-            "llava_llama_3",
-            "also scores other tokens; use conv_template=vicuna_v1",
-        ),
+        ("sequence_mean", "llava_llama_3", OTHER_TOKENS),
     ],
 )
 def test_other_likelihoods_are_refused(few, monkeypatch, definition, template, said):
     asks_a_likelihood(monkeypatch, definition)
-    model = Llava({"Yes": 0.5, "No": 2.0})
+    model = Llava()
     model.conv_template = template
     assert re.search(said, refusal(judged, model, instances(few[:1])))
     assert model.told == []
@@ -577,11 +488,8 @@ def test_padding_is_answered_without_a_call(few):
 
 def test_ranks_that_generate_in_lockstep_are_refused(few):
     model = Recording(True)
-    model._world_size, model.accelerator = (
-        2,
-        SimpleNamespace(distributed_type="DistributedType.FSDP"),
-    )
-    assert re.search(
-        "judging with a model sharded across processes .* not supported",
-        refusal(judged, model, instances(few)),
-    )
+    model._world_size = 2
+    model.accelerator = SimpleNamespace(distributed_type="DistributedType.FSDP")
+    line = refusal(judged, model, instances(few))
+    sharded = "judging with a model sharded across processes .* not supported"
+    assert re.search(sharded, line)

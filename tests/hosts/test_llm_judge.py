@@ -1,16 +1,12 @@
-"""Judges in lmms-eval's own registry, from a task as its authors write one: a YAML and a
-`utils.py` that calls `get_server`.
-"""
+"""Judges in lmms-eval's own registry, from a YAML and a `utils.py` as authors write them."""
 
 import asyncio
 import base64
-import io
 import json
 import re
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from shlex import split
 
 import PIL.Image
 import pytest
@@ -19,9 +15,10 @@ from tests.docs import pages
 from tests.fake_server import FakeServer, Fault, named
 from tests.pictures import plain
 from tests.refusals import refusal
-from tests.stored_results import write_lines
+from tests.stored_results import read_lines, write_lines
 from tests.work import run_process
 from vieval_plugin import Judge
+from vieval_plugin.judges import registry
 from vieval_plugin.text.errors import VievalError
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
@@ -72,115 +69,73 @@ def colour(number):
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    """40 images with their prompts, of which two are edits, and one is no image; the folder of
-    the task.
-    """
+    """The folder of a task of 40 images, of which two are edits and one is not an image."""
     folder = tmp_path_factory.mktemp("task")
-    rows, samples = [], []
+    source = str(folder / "0.png")
+    rows = []
+    samples = []
     for number in range(40):
         uid = f"u{number}"
         prompt = f"a thing {number}"
         image = folder / f"{number}.png"
-        source = str(folder / "0.png")
         image.write_bytes(b"no image" if number == 7 else colour(number))
-        images = [source, str(image)] if number in (13, 15) else [str(image)]
-        row = {"uid": uid, "prompt": prompt, "image": str(image), "images": images}
-        rows.append(row)
-        kind, roles, text = (
-            ("tie", {"source": source}, "instruction")
-            if images[1:]
-            else ("tig", {}, "prompt")
-        )
+        roles = {"source": source} if number in (13, 15) else {}
+        kind, text = ("tie", "instruction") if roles else ("tig", "prompt")
         roles["output"] = str(image)
-        row = {"uid": uid, "kind": kind, "images": roles, "texts": {text: prompt}}
-        samples.append(row)
-    for name, lines in (("rows", rows), ("samples", samples)):
-        write_lines(folder / f"{name}.jsonl", lines)
+        row = {"uid": uid, "prompt": prompt, "image": str(image)}
+        rows.append({**row, "images": list(roles.values())})
+        texts = {text: prompt}
+        samples.append({"uid": uid, "kind": kind, "images": roles, "texts": texts})
+    write_lines(folder / "rows.jsonl", rows)
+    write_lines(folder / "samples.jsonl", samples)
     (folder / "task.yaml").write_text(TASK.replace("ROWS", str(folder / "rows.jsonl")))
     (folder / "utils.py").write_text(UTILS)
     (folder / "documented").mkdir()
     for name, text in DOCUMENTED.items():
-        text = text.replace("rows.jsonl", str(folder / "rows.jsonl")).replace(
-            '"NAME"', '"fake"'
-        )
-        (folder / "documented" / name).write_text(text)
+        text = text.replace("rows.jsonl", str(folder / "rows.jsonl"))
+        (folder / "documented" / name).write_text(text.replace('"NAME"', '"fake"'))
     return folder
 
 
-def options(folder, server, name):
+def options(folder, name, **backbone):
+    """A file of options, with a store of its own."""
+    judge = {"model": "other", "retries": 0, "patience": 20, **backbone}
+    store = {"path": str(folder / f"{name}.sqlite")}
     path = folder / f"{name}.yaml"
-    document = {
-        "store": {"path": str(folder / f"{name}.sqlite")},
-        "backbones": {
-            "judge": {
-                "model": "other",
-                "base_url": server.base_url,
-                "retries": 0,
-                "patience": 20,
-            }
-        },
-    }
-    text = json.dumps(document)
-    path.write_text(text)
+    path.write_text(json.dumps({"store": store, "backbones": {"judge": judge}}))
     return path
 
 
 def faults(number, body):
     """The image with the prompt 11 is never answered."""
-    return (
-        Fault("content_filter")
-        if "a thing 11\n" in json.dumps(body).replace("\\n", "\n")
-        else None
-    )
+    text = json.dumps(body).replace("\\n", "\n")
+    return Fault("content_filter") if "a thing 11\n" in text else None
 
 
 @pytest.mark.slow
-def test_a_task_scores_as_vieval_score(lmms_eval, rows, tmp_path, monkeypatch):
+def test_a_task_scores_as_vieval_score(lmms_eval, rows, tmp_path, monkeypatch, vieval):
     verdicts = tmp_path / "verdicts.jsonl"
     with FakeServer(faults=faults, latency=0.02) as server:
-        written = options(tmp_path, server, "task")
-        run = (
-            *split("--model dummy --include_path"),
-            rows,
-            *split("--log_samples --process_docs_parallel 32"),
-        )
-        done = lmms_eval(
-            *run,
-            *split(f"--tasks judged_by_vieval --output_path {tmp_path}/out"),
-            options=written,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        assert "Traceback" not in done.stderr
-        first, at_once = server.stats()["requests"], server.stats()["max_in_flight"]
-        again = (
-            *split(
-                f"--tasks judged_by_vieval,my_task --limit 11 --output_path {tmp_path}/again"
-            ),
-        )
-        done = lmms_eval(*run, *again, options=written)
-        assert done.returncode == 0, done.stderr[-3000:]
-        assert (
-            server.stats()["requests"] == first
-        )  # the refused one, which is not stored, is beyond the limit
-        monkeypatch.setenv("VIEVAL_CONFIG", str(options(tmp_path, server, "score")))
-        from vieval_plugin.cli import main
-
-        command = [
-            "score",
-            str(rows / "samples.jsonl"),
-            *named(server),
-            "--out",
-            str(verdicts),
-        ]
-        main(command)
-    scored = {
-        row["uid"]: row for row in map(json.loads, verdicts.read_text().splitlines())
-    }
+        written = options(tmp_path, "task", base_url=server.base_url)
+        run = f"--model dummy --include_path {rows} --log_samples"
+        run += " --process_docs_parallel 32 --output_path"
+        first = f"{run} {tmp_path}/out --tasks judged_by_vieval"
+        again = f"{run} {tmp_path}/again --tasks judged_by_vieval,my_task --limit 11"
+        calls = []
+        for line in (first, again):
+            done = lmms_eval(*line.split(), options=written)
+            assert done.returncode == 0, done.stderr[-3000:]
+            assert "Traceback" not in done.stderr
+            calls.append(server.stats()["requests"])
+        # the refused one, which is not stored, is beyond the limit
+        assert calls[0] == calls[1]
+        assert server.stats()["max_in_flight"] > 8
+        other = options(tmp_path, "score", base_url=server.base_url)
+        monkeypatch.setenv("VIEVAL_CONFIG", str(other))
+        scored = (rows / "samples.jsonl", *named(server), "--out", verdicts)
+        vieval("score", *scored, code=1)
+    scored = {row["uid"]: row for row in read_lines(verdicts)}
     found = logged(tmp_path / "out")
-    print(
-        f"{len(found)} responses, {at_once} requests at once, {first} calls, none in a second run"
-    )
-    assert at_once > 8
     got = logged(tmp_path / "again")
     assert got == {f"u{number}": found[f"u{number}"] for number in range(11)}
     assert len(found) == len(scored) == 40
@@ -188,8 +143,8 @@ def test_a_task_scores_as_vieval_score(lmms_eval, rows, tmp_path, monkeypatch):
         content = json.loads(response["content"])
         assert content["status"] == scored[uid]["status"]
         assert response["success"] == (uid not in ("u7", "u11"))
-        got = response["parsed"]
-        assert got == (scored[uid]["scores"] if response["success"] else None)
+        expected = scored[uid]["scores"] if response["success"] else None
+        assert response["parsed"] == expected
         assert response["model"] == "fake"
         assert content["rationale"] == scored[uid].get("rationale", "")
     assert found["u7"]["error"].startswith("no_image: ")
@@ -205,16 +160,14 @@ def test_a_task_scores_as_vieval_score(lmms_eval, rows, tmp_path, monkeypatch):
 
 def logged(folder):
     [path] = folder.rglob("*_samples_judged_by_vieval.jsonl")
-    return {
-        row["overall"]["uid"]: row["overall"]
-        for row in map(json.loads, path.read_text().splitlines())
-    }
+    return {row["overall"]["uid"]: row["overall"] for row in read_lines(path)}
 
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
     with FakeServer() as server:
-        monkeypatch.setenv("VIEVAL_CONFIG", str(options(tmp_path, server, "options")))
+        file = options(tmp_path, "options", base_url=server.base_url)
+        monkeypatch.setenv("VIEVAL_CONFIG", str(file))
         from vieval_plugin.hosts.lmms_eval import llm_judge, register
 
         register()
@@ -227,17 +180,20 @@ def server(tmp_path, monkeypatch):
 def judge(name, model="fake"):
     from lmms_eval.llm_judge import ServerConfig, get_server
 
-    return get_server(
-        f"vieval_{name}", ServerConfig(model_name=model) if model else None
-    )
+    config = ServerConfig(model_name=model) if model else None
+    return get_server(f"vieval_{name}", config)
 
 
 def request(*images, question="a cat", **prompt_kwargs):
     from lmms_eval.llm_judge import Request
 
-    return Request(
-        messages=[], images=list(images), question=question, prompt_kwargs=prompt_kwargs
-    )
+    asked = {"question": question, "prompt_kwargs": prompt_kwargs}
+    return Request(messages=[], images=list(images), **asked)
+
+
+def response(name, *images, model="fake", **given):
+    """What a judge answers on images."""
+    return judge(name, model).evaluate(request(*images, **given))
 
 
 @pytest.mark.slow
@@ -263,55 +219,47 @@ def test_every_judge_is_there_and_the_hosts_own_stay(server):
     from lmms_eval.llm_judge import ProviderFactory
     from lmms_eval.llm_judge.providers import OpenAIProvider
 
-    from vieval_plugin.judges import registry
-
-    ours = {
-        name for name in ProviderFactory._provider_classes if name.startswith("vieval_")
-    }
+    known = ProviderFactory._provider_classes
+    ours = {name for name in known if name.startswith("vieval_")}
     assert {f"vieval_{name}" for name in registry.judges()} <= ours
-    assert ProviderFactory._provider_classes["openai"] is OpenAIProvider
-    assert len(ProviderFactory._provider_classes) - len(ours) == 7
+    assert known["openai"] is OpenAIProvider
+    assert len(known) - len(ours) == 7
 
 
 def test_a_judge_in_a_setting_has_the_name_of_both(server):
     asked = judge("viescore_pq_inputs")
     assert (asked.judge, asked.setting) == ("viescore", "pq_inputs")
-    shown = [
-        asked.evaluate(request(colour(n), colour(1))).parsed_result for n in range(2, 8)
-    ]
-    plainly = [
-        judge("viescore").evaluate(request(colour(n), colour(1))).parsed_result
-        for n in range(2, 8)
-    ]
+    shown, plainly = (
+        [response(name, colour(n), colour(1)).parsed_result for n in range(2, 8)]
+        for name in ("viescore_pq_inputs", "viescore")
+    )
     assert [scores["SC"] for scores in shown] == [scores["SC"] for scores in plainly]
-    assert (
-        len({scores["PQ"] for scores in plainly}) == 1
-    )  # which looks at the output alone
+    # which looks at the output alone
+    assert len({scores["PQ"] for scores in plainly}) == 1
     assert len({scores["PQ"] for scores in shown}) > 1
+
+
+CLEAR = r"""name: clear
+kinds: [tig]
+questions: {PQ: {text: "{\"score\": [n], \"reasoning\": 0}", scores: [clear]}}
+"""
 
 
 def test_judges_in_files_are_there_too(server, tmp_path, monkeypatch):
     from lmms_eval.llm_judge import ProviderFactory
 
     from vieval_plugin.hosts.lmms_eval import llm_judge
-    from vieval_plugin.judges import registry
 
-    folder = tmp_path / "judges"
-    folder.mkdir()
-    text = (
-        'name: clear\nkinds: [tig]\nquestions: {PQ: {text: "{\\"score\\": [n], '
-        '\\"reasoning\\": 0}", scores: [clear]}}\n'
-    )
-    (folder / "clear.yaml").write_text(text)
-    monkeypatch.setenv("VIEVAL_JUDGES", str(folder))
-    monkeypatch.setattr(
-        ProviderFactory, "_provider_classes", dict(ProviderFactory._provider_classes)
-    )
+    (tmp_path / "judges").mkdir()
+    (tmp_path / "judges" / "clear.yaml").write_text(CLEAR)
+    monkeypatch.setenv("VIEVAL_JUDGES", str(tmp_path / "judges"))
+    known = dict(ProviderFactory._provider_classes)
+    monkeypatch.setattr(ProviderFactory, "_provider_classes", known)
     registry.judges.cache_clear()
     llm_judge.install(None)
-    response = judge("clear").evaluate(request(colour(1)))
-    assert response.success
-    assert set(response.parsed_result) == {"PQ"}
+    found = response("clear", colour(1))
+    assert found.success
+    assert set(found.parsed_result) == {"PQ"}
 
 
 def test_a_mistake_in_the_options_is_said(server, tmp_path, monkeypatch):
@@ -328,40 +276,36 @@ def test_the_environment_may_choose_one(server, monkeypatch):
 
 
 def test_an_image_is_a_path_base64_bytes_or_a_picture(server, tmp_path):
-    (tmp_path / "x.png").write_bytes(colour(1))
-    picture = PIL.Image.open(io.BytesIO(colour(1)))
+    path = tmp_path / "x.png"
+    path.write_bytes(colour(1))
+    picture = PIL.Image.open(path)
     encoded = base64.b64encode(colour(1))
     address = f"data:image/png;base64,{encoded.decode()}"
-    images = (
-        str(tmp_path / "x.png"),
-        colour(1),
-        encoded,
-        encoded.decode(),
-        address,
-        picture,
-    )
-    responses = [judge("viescore").evaluate(request(image)) for image in images]
+    images = (str(path), colour(1), encoded, encoded.decode(), address, picture)
+    responses = [response("viescore", image) for image in images]
     assert all(response.success for response in responses)
     assert len({json.dumps(response.parsed_result) for response in responses[:5]}) == 1
     assert set(responses[0].parsed_result) == {"SC", "PQ", "O"}
 
 
-def test_the_backbone_is_one_of_the_options_or_behind_its_server(server):
-    assert judge("viescore", "").evaluate(request(colour(1))).model_used == "other"
-    assert judge("viescore", "mine").evaluate(request(colour(1))).model_used == "mine"
-    assert judge("sharpness", "").evaluate(request(colour(1))).model_used == "sharpness"
+@pytest.mark.parametrize(
+    ("name", "model", "used"),
+    [("viescore", "", "other"), ("viescore", "mine", "mine"), ("sharpness", "", "")],
+)
+def test_the_backbone_is_one_of_the_options_or_behind_its_server(
+    server, name, model, used
+):
+    assert response(name, colour(1), model=model).model_used == (used or name)
     assert judge("viescore").is_available()
 
 
 def test_roles_and_kinds_are_said_in_prompt_kwargs(server):
-    subject = judge("viescore").evaluate(
-        request(colour(1), colour(2), roles=["subject", "output"], kind="sdig")
-    )
+    images = {"subject": colour(1), "output": colour(2)}
+    told = {"roles": list(images), "kind": "sdig"}
+    subject = response("viescore", *images.values(), **told)
+    sample = {"kind": "sdig", "images": images, "texts": {"prompt": "a cat"}}
     with Judge("viescore", model="fake", base_url=server.base_url) as plainly:
-        images = {"subject": colour(1), "output": colour(2)}
-        [verdict] = plainly(
-            [{"kind": "sdig", "images": images, "texts": {"prompt": "a cat"}}]
-        )
+        [verdict] = plainly([sample])
     assert subject.parsed_result == dict(verdict.scores)
 
 
@@ -394,29 +338,19 @@ def test_no_prompt_kwargs_are_as_empty_ones():
 )
 def test_what_cannot_be_judged_is_a_failure(server, images, given, reason):
     pictures = [colour(image) if isinstance(image, int) else image for image in images]
-    response = judge("viescore").evaluate(request(*pictures, **given))
-    assert (response.success, response.parsed_result) == (False, None)
-    assert reason.replace("a number", "") in response.error_message
-    assert json.loads(response.content)["scores"] == {}
+    found = response("viescore", *pictures, **given)
+    assert (found.success, found.parsed_result) == (False, None)
+    assert reason.replace("a number", "") in found.error_message
+    assert json.loads(found.content)["scores"] == {}
     assert server.stats()["requests"] == 0
 
 
 def test_a_server_that_is_away_is_a_failure_too(tmp_path, monkeypatch, server):
-    document = {
-        "backbones": {
-            "judge": {
-                "model": "m",
-                "base_url": "http://127.0.0.1:9/v1",
-                "patience": 0.2,
-            }
-        }
-    }
-    text = json.dumps(document)
-    (tmp_path / "away.yaml").write_text(text)
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "away.yaml"))
-    response = judge("viescore", "away").evaluate(request(colour(1)))
-    assert (response.success, response.parsed_result) == (False, None)
-    assert response.error_message.startswith("api_error: ")
+    away = options(tmp_path, "away", base_url="http://127.0.0.1:9/v1", patience=0.2)
+    monkeypatch.setenv("VIEVAL_CONFIG", str(away))
+    found = response("viescore", colour(1), model="away")
+    assert (found.success, found.parsed_result) == (False, None)
+    assert found.error_message.startswith("api_error: ")
 
 
 def test_32_threads_and_the_asynchronous_interface_share_one_judge(server, monkeypatch):
@@ -433,41 +367,30 @@ def test_32_threads_and_the_asynchronous_interface_share_one_judge(server, monke
 
     def ask(number):
         together.wait()
-        return judge("viescore", "fresh").evaluate(request(colour(number)))
+        return response("viescore", colour(number), model="fresh")
 
     with ThreadPoolExecutor(32) as pool:
         responses = list(pool.map(ask, range(64)))
     assert all(response.success for response in responses)
     assert len(opened) == 1
     asked = server.stats()["requests"]
-
-    async def asynchronous():
-        return await judge("viescore", "fresh").evaluate_batch(
-            [request(colour(number)) for number in range(64)]
-        )
-
-    found = [r.parsed_result for r in asyncio.run(asynchronous())]
+    requests = [request(colour(number)) for number in range(64)]
+    batch = judge("viescore", "fresh").evaluate_batch(requests)
+    found = [r.parsed_result for r in asyncio.run(batch)]
     assert found == [r.parsed_result for r in responses]
-    assert (
-        server.stats()["requests"] == asked
-    )  # the same judge, whose store has the answers
+    # the same judge, whose store has the answers
+    assert server.stats()["requests"] == asked
 
 
 def test_judges_of_one_model_share_its_pace(tmp_path, monkeypatch, server):
+    names = ("viescore", "viescore_pq_inputs", "adiee")
     with FakeServer(latency=0.02) as slow:
-        backbone = {"model": "m", "base_url": slow.base_url, "num_concurrent": 2}
-        text = json.dumps({"store": {"use": False}, "backbones": {"judge": backbone}})
-        (tmp_path / "slow.yaml").write_text(text)
-        monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "slow.yaml"))
-        names = ("viescore", "viescore_pq_inputs", "adiee")
+        two = options(tmp_path, "slow", base_url=slow.base_url, num_concurrent=2)
+        monkeypatch.setenv("VIEVAL_CONFIG", str(two))
+        ask = lambda n: response(names[n % 3], colour(n), colour(0), model="slow")
         with ThreadPoolExecutor(12) as pool:
-            responses = pool.map(
-                lambda n: judge(names[n % 3], "slow").evaluate(
-                    request(colour(n), colour(0))
-                ),
-                range(24),
-            )
-            assert {response.model_used for response in responses} == {"slow"}
+            used = {response.model_used for response in pool.map(ask, range(24))}
+        assert used == {"slow"}
         assert slow.stats()["max_in_flight"] == 2
 
 
@@ -476,20 +399,17 @@ def test_two_images_of_a_comparison_are_a_contest(server, name):
     images = [colour(1), colour(2)]
     compared = judge(name).evaluate_comparative("a cat", "", "", images=images)
     assert compared["success"], compared
+    first, second = compared["scores"]
     with Judge(name, model="fake", base_url=server.base_url) as plainly:
-        preferred = plainly.compare([colour(1)], [colour(2)], "a cat")[0]
-        scores = (
-            plainly.score([colour(1), colour(2)], "a cat").tolist()
-            if name == "viescore"
-            else None
-        )
-    assert compared["scores"][0] - compared["scores"][1] == pytest.approx(preferred)
-    assert scores is None or list(compared["scores"]) == pytest.approx(scores)
+        [preferred] = plainly.compare([colour(1)], [colour(2)], "a cat")
+        if name == "viescore":
+            scores = plainly.score(images, "a cat").tolist()
+            assert [first, second] == pytest.approx(scores)
+    assert first - second == pytest.approx(preferred)
     # which the host hands on by position
-    pairs = [[colour(1), colour(2)], [colour(1)]]
-    batch = judge(name).evaluate_comparative_batch_async(
-        ["a cat"] * 2, [""] * 2, [""] * 2, images_list=pairs
-    )
+    pairs = [images, images[:1]]
+    asked = (["a cat"] * 2, [""] * 2, [""] * 2)
+    batch = judge(name).evaluate_comparative_batch_async(*asked, images_list=pairs)
     same, failed = asyncio.run(batch)
     assert same == compared
     assert (failed["success"], failed["scores"]) == (False, None)
@@ -501,12 +421,9 @@ def test_questions_on_texts_are_refused(server):
 
 
 def test_the_host_counts_the_tokens_of_a_judge(server):
-    from lmms_eval.models.model_utils.usage_metrics import (
-        reset_usage_metrics,
-        summarize_usage_metrics,
-    )
+    from lmms_eval.models.model_utils import usage_metrics
 
-    reset_usage_metrics()
-    assert judge("viescore").evaluate(request(colour(3))).success
-    counted = summarize_usage_metrics()["by_source"]["judge"]
+    usage_metrics.reset_usage_metrics()
+    assert response("viescore", colour(3)).success
+    counted = usage_metrics.summarize_usage_metrics()["by_source"]["judge"]
     assert counted["total_tokens"] > 0

@@ -1,10 +1,8 @@
-"""What lmms-eval keeps of each sample and run for those who look: the prompt, the images, and the
-name of the model.
-"""
+"""What lmms-eval keeps of each sample and run: the prompt, the images, the model's name."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from shlex import split
 
 import pytest
 
@@ -12,11 +10,12 @@ pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
 
 from tests import in_process
+from tests.builders import a_sample
 from tests.fake_server import FakeServer
 from tests.in_process import TIE, demo, served
 from vieval_plugin.hosts.task_data import document_of, image_files, text_of
 from vieval_plugin.judges.contests import Contest
-from vieval_plugin.judges.protocol import Image, Sample, SampleId, TableCell
+from vieval_plugin.judges.protocol import Image, SampleId, TableCell
 
 GOOD = '{"score": [3, 4], "reasoning": "fine"}'
 SSIM = "vieval_demo_ssim_tie"
@@ -27,13 +26,11 @@ def test_a_logged_sample_shows_its_prompt_and_its_images(evaluate):
     assert len(run.rows) == 3
     for row in run.rows:
         identity = json.loads(row["target"])["id"]
-        sample = demo()[identity["image_model"] + identity["uid"]]
-        assert row["input"].splitlines() == [
-            f"instruction: {sample.texts['instruction']}",
-            f"generator: {identity['image_model']}",
-            f"uid: {identity['uid']}",
-            "task type: tie",
-        ]
+        model = identity["image_model"]
+        uid = identity["uid"]
+        instruction = demo()[model + uid].texts["instruction"]
+        shown = [f"instruction: {instruction}", f"generator: {model}", f"uid: {uid}"]
+        assert row["input"].splitlines() == [*shown, "task type: tie"]
         # the demo's images are drawn in memory, and an id is not a path
         assert "input_media" not in row
 
@@ -69,17 +66,12 @@ def test_a_run_from_python_has_the_same_in_its_documents(monkeypatch, tmp_path):
 
 def test_generated_images_keep_their_prompt_as_input(evaluate, tmp_path):
     folder = tmp_path / "mine"
-    folder.mkdir()
-    (folder / "demo_00.png").write_bytes(
-        next(iter(demo().values())).images["output"].source
-    )
-    run = evaluate(
-        *split(f"--model vieval_images --model_args folder={folder},name=mine"),
-        tasks="generate_vieval_demo_ssim_tie",
-        limit=1,
-    )
-    [row] = run.rows
     sample = next(iter(demo().values()))
+    folder.mkdir()
+    (folder / "demo_00.png").write_bytes(sample.images["output"].source)
+    model = f"--model vieval_images --model_args folder={folder},name=mine"
+    run = evaluate(*model.split(), tasks="generate_vieval_demo_ssim_tie", limit=1)
+    [row] = run.rows
     assert row["input"] == sample.texts["instruction"]
     [source] = map(Path, row["input_media"])
     assert source.is_file()
@@ -87,28 +79,24 @@ def test_generated_images_keep_their_prompt_as_input(evaluate, tmp_path):
 
 
 def candidate(name, **images):
-    return Sample(
-        SampleId("mine", "tie", name, "7.png"),
-        {role: Image(source) for role, source in images.items()},
-        {"instruction": "make it red"},
-        kind="tie",
-    )
+    shown = {role: Image(source) for role, source in images.items()}
+    about = {
+        "kind": "tie",
+        "benchmark": "mine",
+        "texts": {"instruction": "make it red"},
+    }
+    return a_sample("7.png", name, images=shown, **about)
 
 
 def test_both_candidates_of_a_contest_are_shown(tmp_path):
-    source = tmp_path / "s.png"
-    contest = Contest(
-        SampleId("mine", "tie", "", "7.png"),
-        (
-            candidate("one", output=tmp_path / "1.png", source=source),
-            candidate("two", output=tmp_path / "2.png", source=source),
-        ),
+    source, one, two = (tmp_path / name for name in ("s.png", "1.png", "2.png"))
+    candidates = (
+        candidate("one", output=one, source=source),
+        candidate("two", output=two, source=source),
     )
-    assert list(image_files(contest).items()) == [
-        ("output 1", str(tmp_path / "1.png")),
-        ("output 2", str(tmp_path / "2.png")),
-        ("source", str(source)),
-    ]
+    contest = Contest(SampleId("mine", "tie", "", "7.png"), candidates)
+    shown = [("output 1", str(one)), ("output 2", str(two)), ("source", str(source))]
+    assert list(image_files(contest).items()) == shown
     assert "generator: one / two" in text_of(contest)
     assert json.loads(document_of(contest))["generator"] == "one / two"
 
@@ -117,19 +105,16 @@ def test_images_of_a_table_are_not_repeated_in_logs(tmp_path):
     cell = TableCell(tmp_path / "t.parquet", 3, "image")
     sample = candidate("one", source=tmp_path / "s.png")
     images = {**sample.images, "output": Image(b"png", origin=cell)}
-    shown = image_files(Sample(sample.id, images, kind="tie"))
+    shown = image_files(replace(sample, images=images))
     assert shown == {"source": str(tmp_path / "s.png")}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name"),
-    [((), "vieval_scorer"), (("--model_args", "device=cpu"), "vieval_scorer")],
-)
-def test_results_without_a_model_are_named(evaluate, tmp_path, arguments, name):
+@pytest.mark.parametrize("arguments", [(), ("--model_args", "device=cpu")])
+def test_results_without_a_model_are_named(evaluate, tmp_path, arguments):
     run = evaluate("--model", "vieval_scorer", *arguments, tasks=SSIM, limit=1)
-    assert run.document["model_name"] == name
+    assert run.document["model_name"] == "vieval_scorer"
     [results] = tmp_path.rglob("*_results.json")
-    assert results.parent.name == name
+    assert results.parent.name == "vieval_scorer"
 
 
 def test_a_task_of_the_users_with_our_name_is_told(tmp_path, capsys):

@@ -1,7 +1,6 @@
-"""Which files the answers of a host's generator may name: a run through lmms-eval's own
-evaluation.
-"""
+"""Which files a host's generator may name, in a run through lmms-eval's evaluation."""
 
+import itertools
 import json
 import os
 from collections import Counter
@@ -21,55 +20,30 @@ TASK = "generate_prompts_sharpness"
 
 @pytest.fixture
 def run(fake_generator, tmp_path, monkeypatch):
-    """Runs the fake generator on edits of `source.png`, with the working folder in `tmp_path`;
-    the records.
-    """
+    """Runs the fake generator on edits of `source.png`; the records."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
+    numbers = itertools.count()
 
-    def runs(
-        *more,
-        limit=2,
-        task=TASK,
-        trusted=(),
-        output_path=tmp_path / "results",
-        backbones=None,
-        **arguments,
-    ):
+    def runs(limit=2, task=TASK, trusted=(), backbones=None, **arguments):
         source = tmp_path / "saved" / "source.png"
         if not source.exists():
             picture(source)
-        rows = [
-            {
-                "uid": f"p{n}",
-                "kind": "tie",
-                "images": {"source": str(source)},
-                "texts": {"instruction": "add a hat"},
-            }
-            for n in range(limit)
-        ]
-        prompts = tmp_path / "prompts.jsonl"
-        write_lines(prompts, rows)
+        about = {"kind": "tie", "images": {"source": str(source)}}
+        about["texts"] = {"instruction": "add a hat"}
+        rows = [{"uid": f"p{n}", **about} for n in range(limit)]
+        prompts = write_lines(tmp_path / "prompts.jsonl", rows)
         generate = {"prompts": str(prompts)}
         generate |= {"trusted": [str(one) for one in trusted]} if trusted else {}
-        file = tmp_path / f"o{len(list(tmp_path.glob('o*.yaml')))}.yaml"
-        data = str(tmp_path / "kept")
-        options = in_process.options_file(
-            file, data=data, generate=generate, backbones=backbones or {}
-        )
-        model = (
-            *fake_generator,
-            "--model_args",
-            ",".join(f"{k}={v}" for k, v in arguments.items()),
-        )
-        in_process.run(
-            *in_process.command(model, task, limit)[1:],
-            "--output_path",
-            output_path,
-            *more,
-            options=options,
-        )
-        [path] = output_path.rglob("*_samples_*.jsonl")
+        own = {"data": str(tmp_path / "kept"), "generate": generate}
+        file = tmp_path / f"o{next(numbers)}.yaml"
+        options = in_process.options_file(file, **own, backbones=backbones or {})
+        given = ",".join(f"{k}={v}" for k, v in arguments.items())
+        model = (*fake_generator, "--model_args", given)
+        command = in_process.command(model, task, limit)[1:]
+        out = tmp_path / "results"
+        in_process.run(*command, "--output_path", out, options=options)
+        [path] = out.rglob("*_samples_*.jsonl")
         found = [record for together in records_of(path) for record in together]
         path.unlink()
         return found
@@ -87,15 +61,10 @@ def statuses(found):
     return Counter(str(record.verdict.status) for record in found)
 
 
-@pytest.mark.parametrize(
-    "says",
-    [
-        "output_dir",
-        "output_image_dir",
-        "response_persistent_folder",
-        "generated_image_dir",
-    ],
-)
+SAYS = ("output_dir", "output_image_dir", "response_persistent_folder")
+
+
+@pytest.mark.parametrize("says", [*SAYS, "generated_image_dir"])
 def test_a_generator_that_says_where_it_saves_is_judged(run, tmp_path, says):
     found = run(out=tmp_path / "anywhere", says=says)
     assert statuses(found) == {"ok": 2}
@@ -105,9 +74,8 @@ def test_a_generator_that_says_where_it_saves_is_judged(run, tmp_path, says):
 
 @pytest.mark.parametrize("form", ["json", "folder", "path"])
 def test_own_folders_need_not_be_named(run, tmp_path, form):
-    assert statuses(run(form=form, out="./logs/bagel_images", says="")) == {"ok": 2}
-    found = statuses(run(form=form, out=tmp_path / "results" / "images", says=""))
-    assert found == {"ok": 2}
+    for out in ("./logs/bagel_images", tmp_path / "results" / "images"):
+        assert statuses(run(form=form, out=out, says="")) == {"ok": 2}
 
 
 def test_any_other_folder_has_to_be_trusted(run, tmp_path, capsys):
@@ -115,15 +83,12 @@ def test_any_other_folder_has_to_be_trusted(run, tmp_path, capsys):
     found = run(out=elsewhere, says="")
     assert statuses(found) == {"no_image": 2}
     assert "generate.trusted" in found[0].verdict.reason
-    [said] = [
-        line
-        for line in capsys.readouterr().err.splitlines()
-        if "no_image 2, first" in line
-    ]
+    lines = capsys.readouterr().err.splitlines()
+    [said] = [line for line in lines if "no_image 2, first" in line]
     assert "generate.trusted" in said
-    assert statuses(run(out=elsewhere, says="", trusted=[elsewhere])) == {"ok": 2}
     # the folder of the options file is where a relative one begins, as for all paths in it
-    assert statuses(run(out=elsewhere, says="", trusted=["elsewhere"])) == {"ok": 2}
+    for trusted in (elsewhere, "elsewhere"):
+        assert statuses(run(out=elsewhere, says="", trusted=[trusted])) == {"ok": 2}
 
 
 def test_an_output_folder_that_is_a_link_is_the_folder_that_it_leads_to(run, tmp_path):
@@ -133,12 +98,11 @@ def test_an_output_folder_that_is_a_link_is_the_folder_that_it_leads_to(run, tmp
 
 
 def attacks(tmp_path):
-    """Answers that name what their generator has not made, by what they try, and with a word of
-    the reason.
-    """
+    """Answers that name what their generator has not made, with a word of the reason."""
     secret = picture(tmp_path / "secret" / "0000_s0.png")
     saved = tmp_path / "saved"
     source = picture(saved / "source.png")
+    reference = picture(tmp_path / "data" / "reference.png")
     (saved / "link.png").symlink_to(secret)
     (saved / "linked").symlink_to(secret.parent)
     (saved / "twin.png").hardlink_to(source)
@@ -146,18 +110,13 @@ def attacks(tmp_path):
     (saved / "loop.png").symlink_to("loop.png")
     os.mkfifo(saved / "pipe.png")
     outside, condition, absent = "generate.trusted", "own input images", "missing image"
+    up = f"logs/../../{secret.parent.name}/{secret.name}"
     named = {
         "an image outside": (secret, outside),
-        "the reference output of a benchmark": (
-            picture(tmp_path / "data" / "reference.png"),
-            outside,
-        ),
+        "the reference output of a benchmark": (reference, outside),
         "a file of the system": ("/etc/passwd", outside),
         "a way up": (saved / ".." / "secret" / "0000_s0.png", outside),
-        "a way up from the logs": (
-            f"logs/../../{secret.parent.name}/{secret.name}",
-            outside,
-        ),
+        "a way up from the logs": (up, outside),
         "a link out of the folder": (saved / "link.png", outside),
         "a folder that is a link": (saved / "linked" / secret.name, outside),
         "its own source": (source, condition),
@@ -173,19 +132,17 @@ def attacks(tmp_path):
         "a path of 5,000 characters": ("x" * 5000 + ".png", ""),
         "a path of a million parts": ("/" + "a/" * 1_000_000 + "x.png", ""),
     }
-    answers = {
-        what: (json.dumps({"text": "", "images": [str(path)]}), word)
-        for what, (path, word) in named.items()
-    }
+    # first, as `0000_s0.png` is of the first document
     plain = {
-        "a folder outside, in words": (
-            str(secret.parent),
-            outside,
-        ),  # first, as `0000_s0.png` is of the first document
+        "a folder outside, in words": (str(secret.parent), outside),
         "an image outside, in words": (str(secret), outside),
         "prose of 5,000 characters": ("I cannot draw that. " * 250, "only text"),
     }
-    return plain | answers
+    return plain | {what: (answer(path), word) for what, (path, word) in named.items()}
+
+
+def answer(path):
+    return json.dumps({"text": "", "images": [str(path)]})
 
 
 @pytest.mark.parametrize(
@@ -195,33 +152,24 @@ def test_an_answer_names_no_other_file(run, tmp_path, elsewhere):
     (tmp_path / "work" / "logs").mkdir()
     tried = attacks(tmp_path)
     texts = tmp_path / "texts.json"
+    task = "generate_prompts_viescore"
     texts.write_text(json.dumps([text for text, _ in tried.values()]))
     with FakeServer() as server:
-        named = {"judge": {"model": "fake", "base_url": server.base_url}}
-        found = run(
-            limit=len(tried),
-            task="generate_prompts_viescore",
-            backbones={} if elsewhere else named,
-            out=tmp_path / "saved",
-            texts=texts,
-        )
+        judge = {"judge": {"model": "fake", "base_url": server.base_url}}
+        given = {"task": task, "backbones": {} if elsewhere else judge, "texts": texts}
+        found = run(len(tried), out=tmp_path / "saved", **given)
         assert server.stats()["requests"] == 0
-    reasons = dict(zip(tried, found, strict=True))
-    seen = {what: str(record.verdict.status) for what, record in reasons.items()}
-    assert seen == dict.fromkeys(tried, "no_image")
-    assert [
-        what
-        for what, (_, word) in tried.items()
-        if word not in reasons[what].verdict.reason
-    ] == []
+    for (what, (_, word)), record in zip(tried.items(), found, strict=True):
+        assert record.verdict.status == "no_image", what
+        assert word in record.verdict.reason, what
+        assert len(record.verdict.reason) < 500
     assert {record.generation.image for record in found} == {""}
-    assert max(len(record.verdict.reason) for record in found) < 500
 
 
 def test_an_unchanged_copy_of_the_source_is_an_output(run, tmp_path):
     source = picture(tmp_path / "saved" / "source.png")
-    copy = tmp_path / "saved" / "copy.png"
+    copy = source.with_name("copy.png")
     copy.write_bytes(source.read_bytes())
     texts = tmp_path / "texts.json"
-    texts.write_text(json.dumps([json.dumps({"text": "", "images": [str(copy)]})] * 2))
+    texts.write_text(json.dumps([answer(copy)] * 2))
     assert statuses(run(out=tmp_path / "saved", texts=texts)) == {"ok": 2}

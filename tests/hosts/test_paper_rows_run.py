@@ -1,6 +1,4 @@
-"""Ten commands of docs/reference/papers.md, drawn by seed 0, on rows in the published form of
-their data sets and against a scripted server.
-"""
+"""Ten drawn commands of docs/reference/papers.md, on rows of the published form."""
 
 import csv
 import functools
@@ -42,17 +40,12 @@ SEETRUE = "image,text,label,dataset_source\n" + "".join(
 def data(tmp_path_factory):
     """A data folder with a few rows of each benchmark, and an image for each that they name."""
     root = tmp_path_factory.mktemp("data")
-    files = {
-        **FILES,
-        "seetrue": {"SeeTRUE.csv": SEETRUE},
-        "genai_bench_t2i": {
-            f"{part}/genai_{what}.json": json.dumps(content)
-            for part in ("527", "1600")
-            for what, content in (
-                ("image", {"00001": GENAI}),
-                ("skills", {"counting": [1], "advanced": [1]}),
-            )
-        },
+    files = {**FILES, "seetrue": {"SeeTRUE.csv": SEETRUE}}
+    genai = {"image": {"00001": GENAI}, "skills": {"counting": [1], "advanced": [1]}}
+    files["genai_bench_t2i"] = {
+        f"{part}/genai_{what}.json": json.dumps(content)
+        for part in ("527", "1600")
+        for what, content in genai.items()
     }
     del files["t2i_eval_bench"]
     for benchmark, contents in files.items():
@@ -84,17 +77,12 @@ def write_imagenhub(root, part):
 
 def t2i_eval_reply(data):
     """What a model says that knows the three drawn pairs of T2I-Eval-Bench."""
-    samples = registry.benchmark("t2i_eval_bench").load(data, "tig")
     cup = (entity("cup", color="red"), entity("table"))
-    scenes = (
-        Scene(
-            sample.texts["prompt"],
-            cup,
-            (Relation(("cup", "table"), "on"),),
-            drawn=sample.images["output"].source.read_bytes(),
-        )
-        for sample in samples
-    )
+    relations = (Relation(("cup", "table"), "on"),)
+    scenes = []
+    for sample in registry.benchmark("t2i_eval_bench").load(data, "tig"):
+        drawn = sample.images["output"].source.read_bytes()
+        scenes.append(Scene(sample.texts["prompt"], cup, relations, drawn=drawn))
     return over_http(Script(tuple(scenes)))
 
 

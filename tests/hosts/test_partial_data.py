@@ -1,7 +1,6 @@
 """A wildcard over tasks of which some can be run: what is run, and what is said first."""
 
 import re
-from shlex import split
 
 import pytest
 
@@ -20,12 +19,10 @@ def data(prepared_data):
     """Prepared data of three of ImagenHub's seven parts."""
     folder = prepared_data(*PREPARED)
     for path in folder.rglob("*_rater*.tsv"):  # whose ratings are all the same
-        header, *lines = path.read_text().splitlines()
-        rated = [
-            line.replace("[0.5, 1]", f"[{number % 2}, 0.5]")
-            for number, line in enumerate(lines)
-        ]
-        path.write_text("\n".join([header, *rated]))
+        lines = path.read_text().splitlines()
+        for number, line in enumerate(lines[1:]):
+            lines[number + 1] = line.replace("[0.5, 1]", f"[{number % 2}, 0.5]")
+        path.write_text("\n".join(lines))
     return folder
 
 
@@ -40,25 +37,17 @@ def test_a_wildcard_runs_what_is_there(small_cells, data, tmp_path, results_of, 
     with FakeServer() as server:
         model = in_process.served("vieval_openai", server)
         out = ("--output_path", tmp_path / "out", "--log_samples")
-        in_process.run(
-            *model, "--tasks", "imagenhub_vie*", *out, data=data, options=options
-        )
+        named = (*model, "--tasks", "imagenhub_vie*")
+        in_process.run(*named, *out, data=data, options=options)
     document, samples = results_of(tmp_path / "out")
-    assert (
-        set(samples)
-        == set(document["results"])
-        == {f"imagenhub_viescore_{part}" for part in PREPARED}
-    )
-
+    expected = {f"imagenhub_viescore_{part}" for part in PREPARED}
+    assert set(samples) == set(document["results"]) == expected
     lines = capsys.readouterr().err.splitlines()
     [left_out] = [line for line in lines if line.startswith("vieval: left out: ")]
-    unprepared = ", ".join(
-        f"imagenhub_viescore_{part}" for part in ("mie", "sdig", "sdie", "mcic")
-    )
-    assert (
-        left_out
-        == f"vieval: left out: {unprepared} (their data is missing; see `vieval tasks imagenhub`)"
-    )
+    parts = ("mie", "sdig", "sdie", "mcic")
+    unprepared = ", ".join(f"imagenhub_viescore_{part}" for part in parts)
+    missing = "their data is missing; see `vieval tasks imagenhub`"
+    assert left_out == f"vieval: left out: {unprepared} ({missing})"
     count = sum(map(len, samples.values()))
     line = f"vieval: to judge: {count} by viescore, {2 * count} calls"
     assert lines.index(left_out) < lines.index(line)
@@ -69,50 +58,33 @@ def test_calls_are_announced_and_tables_are_short(small_cells, evaluate, capsys)
         run = evaluate(*in_process.served("vieval_openai", server))
     captured = capsys.readouterr()
     assert "vieval: to judge: 6 by viescore, 12 calls\n" in captured.err
-    assert re.search(
-        "vieval: calls: 1[23],", captured.err
-    )  # one more asks what the server can do
-    table = [
-        line for line in captured.out.splitlines() if line.startswith("|vieval_demo")
-    ]
-    assert [line.split("|")[4].strip() for line in table] == ["O_fisher"]
-    value, low, high = (
-        run.metrics[f"O_{end},none"] for end in ("fisher", "ci_low", "ci_high")
-    )
-    interval = (
-        f" [{low:.3f}, {high:.3f}]" if low < high else ""
-    )  # one without width says nothing
-    assert (
-        f"|{value:.3f}{interval}, n {run.metrics['O_count,none']:.0f}, failed 0|"
-        in table[0]
-    )
-    assert set(
-        split("SC_paper,none SC_count,none remarks,none status_refusal_share,none")
-    ) <= set(run.metrics)
+    # one more asks what the server can do
+    assert re.search("vieval: calls: 1[23],", captured.err)
+    lines = captured.out.splitlines()
+    [row] = [line for line in lines if line.startswith("|vieval_demo")]
+    assert row.split("|")[4].strip() == "O_fisher"
+    ends = ("fisher", "ci_low", "ci_high")
+    value, low, high = (run.metrics[f"O_{end},none"] for end in ends)
+    # one without width says nothing
+    interval = f" [{low:.3f}, {high:.3f}]" if low < high else ""
+    count = f"n {run.metrics['O_count,none']:.0f}, failed 0"
+    assert f"|{value:.3f}{interval}, {count}|" in row
+    names = "SC_paper,none SC_count,none remarks,none status_refusal_share,none"
+    assert set(names.split()) <= set(run.metrics)
 
 
 def test_a_group_that_is_named_is_not_averaged_over_a_part(data):
-    line = refused(
-        *split("--model vieval_openai --model_args"),
-        ANYWHERE,
-        "--tasks",
-        "imagenhub_viescore",
-        data=data,
-    )
-    assert line.startswith("vieval: ")
+    line = refused(*ANYWHERE.split(), "imagenhub_viescore", data=data)
     assert "_rater1.tsv: no such file" in line
 
 
-ANYWHERE = "model=any,base_url=http://127.0.0.1:9/v1"
+ANYWHERE = "--model vieval_openai --model_args model=any,base_url=http://127.0.0.1:9/v1 --tasks"
 
 
 @pytest.mark.parametrize("named", ["imagenhub_*", "imagenhub", "mmrb2*,imagenhub_vie*"])
 def test_nothing_prepared_is_an_error_before_the_model_is_made(tmp_path, named):
-    line = refused(
-        *split("--model qwen2_5_vl --model_args pretrained=/none --tasks"),
-        named,
-        data=tmp_path,
-    )
+    model = "--model qwen2_5_vl --model_args pretrained=/none --tasks"
+    line = refused(*model.split(), named, data=tmp_path)
     assert line.startswith("vieval: none of these tasks can run: ")
     assert "their data is missing; see `vieval tasks imagenhub`" in line
     assert f"{tmp_path}/" in line
@@ -120,12 +92,7 @@ def test_nothing_prepared_is_an_error_before_the_model_is_made(tmp_path, named):
 
 def test_absent_images_leave_a_task_out(ratings_folder, cig_logs, tmp_path, results_of):
     out = tmp_path / "out"
-    given = (
-        *split("--model vieval_openai --model_args"),
-        ANYWHERE,
-        "--tasks",
-        "imagenhub_*_cig",
-    )
+    given = (*ANYWHERE.split(), "imagenhub_*_cig")
     found = refused(*given, data=ratings_folder)
     assert "sample_2.jpg: no such image (and 5 more)" in found
     museum = ratings_folder / "imagenhub" / "museum" / "ImagenHub_Control-Guided_IG"

@@ -8,59 +8,45 @@ from tests.in_process import command, options_file, run, served
 @pytest.fixture
 def planned(monkeypatch, tmp_path, capfd):
     monkeypatch.setenv("VIEVAL_PLAN", "1")
+    both = "vieval_demo_viescore_tie,vieval_demo_vqascore_tig"
 
-    def said(
-        *arguments, tasks="vieval_demo_viescore_tie,vieval_demo_vqascore_tig", limit=12
-    ):
+    def said(*arguments, tasks=both, limit=12):
         options = options_file(tmp_path / "options.yaml", tmp_path / "replies.sqlite")
+        asked = (
+            *command(arguments, tasks, limit)[1:],
+            "--output_path",
+            tmp_path / "out",
+        )
         with pytest.raises(SystemExit) as ended:
-            run(
-                *command(arguments, tasks, limit)[1:],
-                "--output_path",
-                tmp_path / "out",
-                options=options,
-            )
-        told = capfd.readouterr()
-        return ended.value.code, [
-            line for line in told.err.splitlines() if line.startswith("vieval: ")
-        ]
+            run(*asked, options=options)
+        lines = capfd.readouterr().err.splitlines()
+        return ended.value.code, [line for line in lines if line.startswith("vieval: ")]
 
     return said
 
 
 def test_a_run_by_a_server_is_planned_by_judge(planned, server, tmp_path):
-    code, lines = planned(
-        *served("vieval_openai", server, price_input=1, price_output=2)
-    )
+    model = served("vieval_openai", server, price_input=1, price_output=2)
+    code, lines = planned(*model)
     assert code == 0
-    assert {line.rpartition(": about ")[0] for line in lines if "plan:" in line} == {
-        "vieval: plan: viescore by fake, 12 samples",
-        "vieval: plan: vqascore by fake, 12 samples",
-    }
-    assert {line for line in lines if "calls:" in line} == {
-        "vieval: calls: 25",
-        "vieval: calls: 12",
-    }
-    found = sum(
-        "price: " in line
-        and "at 1 per million input tokens and 2 per million output tokens" in line
-        for line in lines
-    )
-    assert found == 2
-    assert (
-        server.stats()["requests"] == 8 * 2 + 1 + 7
-    )  # two of the eight are one question of vqascore
+    found = {line.rpartition(": about ")[0] for line in lines if "plan:" in line}
+    judges = ("viescore", "vqascore")
+    assert found == {f"vieval: plan: {judge} by fake, 12 samples" for judge in judges}
+    found = {line for line in lines if "calls:" in line}
+    assert found == {"vieval: calls: 25", "vieval: calls: 12"}
+    rates = "at 1 per million input tokens and 2 per million output tokens"
+    assert sum("price: " in line and rates in line for line in lines) == 2
+    # two of the eight are one question of vqascore
+    assert server.stats()["requests"] == 8 * 2 + 1 + 7
     assert not list((tmp_path / "out").rglob("*_results.json"))
 
 
 def test_a_model_of_the_host_and_one_of_this_process_are_planned_too(planned, server):
-    code, lines = planned(
-        *served("async_openai", server), tasks="vieval_demo_viescore_tie"
-    )
+    viescore = "vieval_demo_viescore_tie"
+    code, lines = planned(*served("async_openai", server), tasks=viescore)
     assert code == 0
-    assert any(
-        line.startswith("vieval: plan: viescore, 12 samples: about ") for line in lines
-    )
+    plan = "vieval: plan: viescore, 12 samples: about "
+    assert any(line.startswith(plan) for line in lines)
     assert "vieval: calls: 24" in "\n".join(lines)
     code, lines = planned("--model", "vieval_scorer", tasks="vieval_demo_sharpness_tig")
     assert code == 0

@@ -1,21 +1,15 @@
-"""lmms-eval in processes of its own, where these are the point: exit codes, last lines, several
-ranks, kill -9.
-"""
+"""lmms-eval in processes of its own: exit codes, last lines, several ranks, kill -9."""
 
 import contextlib
 import json
 import os
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
 import threading
-from shlex import split
 
 import pytest
-
-from tests.work import run_process
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
@@ -32,7 +26,7 @@ from tests.in_process import (
     served,
     shown,
 )
-from tests.work import until
+from tests.work import free_ports, run_process, until
 
 pytestmark = pytest.mark.slow
 
@@ -40,48 +34,38 @@ pytestmark = pytest.mark.slow
 def test_a_process_as_users(results_of, lmms_eval, ratings_folder, cig_logs, tmp_path):
     """A replay, and then judging by a server that fails, in one process."""
     options = options_file(tmp_path / "options.yaml")
+    task = "imagenhub_viescore_cig"
     replayed = f"name=test,logs={cig_logs}"
     with FakeServer(faults=lambda *_: Fault("500")) as server:
-        failing = {
-            "tasks": TIE,
-            "limit": 2,
-            "model": "openai",
-            "model_args": served("openai", server, max_retries=1)[-1],
-        }
-        well = {
-            "tasks": "imagenhub_viescore_cig",
-            "model": "vieval_replay",
-            "model_args": replayed,
-        }
-        runs = [
-            {**each, "log_samples": True, "output_path": str(tmp_path / out)}
-            for out, each in (("out", well), ("failed", failing))
-        ]
-        (tmp_path / "runs.yaml").write_text(json.dumps(runs))
-        path = tmp_path / "runs.yaml"
+        well = {"tasks": task, "model": "vieval_replay", "model_args": replayed}
+        failing = {"tasks": TIE, "limit": 2, "model": "openai"}
+        failing["model_args"] = served("openai", server, max_retries=1)[-1]
+        path = written_runs(tmp_path, out=well, failed=failing)
         run = lmms_eval("--config", path, data=ratings_folder, options=options)
     assert run.returncode == 1, run.stderr[-2000:]
     lines = run.stderr.splitlines()
-    found = lines[-1]
-    expected = "vieval: 2 of 2 verdicts have no score because calls FAILED (see above)"
-    assert found == expected
+    ending = "2 of 2 verdicts have no score because calls FAILED (see above)"
+    assert lines[-1] == f"vieval: {ending}"
     assert "vieval: verdicts: api_error 2" in lines
-    assert any(
-        line.startswith("vieval: FAILED CALLS: [LMMS_EVAL_REQUEST_FAILED")
-        for line in lines
-    )
-    in_process.run(
-        *replay(cig_logs, tmp_path / "here", "imagenhub_viescore_cig"),
-        data=ratings_folder,
-    )
-    (document, samples), (ours, same) = (
-        results_of(tmp_path / "out"),
-        results_of(tmp_path / "here"),
-    )
+    said = "vieval: FAILED CALLS: [LMMS_EVAL_REQUEST_FAILED"
+    assert any(line.startswith(said) for line in lines)
+    in_process.run(*replay(cig_logs, tmp_path / "here", task), data=ratings_folder)
+    document, samples = results_of(tmp_path / "out")
+    ours, same = results_of(tmp_path / "here")
     assert document["results"] == ours["results"]
     [rows], [others] = samples.values(), same.values()
     found = [row["filtered_resps"] for row in rows]
     assert found == [row["filtered_resps"] for row in others]
+
+
+def written_runs(folder, **runs):
+    """A file for the host's `--config`: runs by the name of their output folder."""
+    listed = [
+        {**each, "log_samples": True, "output_path": str(folder / out)}
+        for out, each in runs.items()
+    ]
+    (folder / "runs.yaml").write_text(json.dumps(listed))
+    return folder / "runs.yaml"
 
 
 # ---------------------------------------------------------------- several at once, and one that is
@@ -132,32 +116,29 @@ atexit.register(lambda: processes.is_initialized() and processes.destroy_process
 @pytest.fixture
 def ranked(tmp_path):
     """A plugin of the host with the model `ranked`; returns the environment that makes it known."""
-    models = tmp_path / "ranking" / "models"
-    for name in ("", "models", "tasks"):
-        (tmp_path / "ranking" / name).mkdir(parents=True, exist_ok=True)
-        (tmp_path / "ranking" / name / "__init__.py").touch()
-    (tmp_path / "ranking" / "__init__.py").write_text(ENDING)
-    (models / "__init__.py").write_text('AVAILABLE_MODELS = {"ranked": "Ranked"}')
-    (models / "ranked.py").write_text(RANKED)
-    path = os.pathsep.join(
-        [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    plugin = tmp_path / "ranking"
+    for name in ("models", "tasks"):
+        (plugin / name).mkdir(parents=True)
+        (plugin / name / "__init__.py").touch()
+    (plugin / "__init__.py").write_text(ENDING)
+    (plugin / "models" / "__init__.py").write_text(
+        'AVAILABLE_MODELS = {"ranked": "Ranked"}'
     )
-    return {"LMMS_EVAL_PLUGINS": "ranking", "PYTHONPATH": path}
+    (plugin / "models" / "ranked.py").write_text(RANKED)
+    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {"LMMS_EVAL_PLUGINS": "ranking", "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def _environment(options, **further):
-    fixed = {
-        "HF_HUB_OFFLINE": "1",
-        "HF_DATASETS_OFFLINE": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-        "OMP_NUM_THREADS": "1",
-    }
+    fixed = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"), "1")
+    fixed |= {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
     return {**os.environ, **fixed, "VIEVAL_CONFIG": str(options), **further}
 
 
-def _free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return listening.getsockname()[1]
+LAUNCH = (
+    "accelerate.commands.launch --multi_gpu --num_processes 2 --num_machines 1 "
+    "--mixed_precision no --dynamo_backend no"
+)
 
 
 def test_two_processes_give_the_numbers_of_one(evaluate, results_of, ranked, tmp_path):
@@ -169,49 +150,32 @@ def test_two_processes_give_the_numbers_of_one(evaluate, results_of, ranked, tmp
     first = own_images("demo_ademo_00.png")["SC"].split()
 
     def reply(request):
-        images = shown(request) or [
-            "0"
-        ]  # whether schemas are enforced is asked without any
+        # whether schemas are enforced is asked without any
+        images = shown(request) or ["0"]
         if images == first and "Quite good." not in json.dumps(request["messages"]):
             return "Quite good."
-        fields = {
-            "score": [int(images[-1], 16) % 11, int(images[0], 16) % 11],
-            "reasoning": "fine",
-        }
-        return json.dumps(fields)
+        score = [int(images[-1], 16) % 11, int(images[0], 16) % 11]
+        return json.dumps({"score": score, "reasoning": "fine"})
 
     with FakeServer(reply=reply) as ours, FakeServer(reply=reply) as theirs:
         arguments = served("vieval_openai", ours)
-        models = {
-            "vieval_openai": arguments[-1],
-            "ranked": f"url={theirs.base_url}/chat/completions",
+        address = f"url={theirs.base_url}/chat/completions"
+        models = {"vieval_openai": arguments[-1], "ranked": address}
+        runs = {
+            name: {"model": name, "model_args": given, "tasks": TIE, "limit": 5}
+            for name, given in models.items()
         }
-        common = {"tasks": TIE, "limit": 5, "log_samples": True}
-        runs = [
-            {"model": m, "model_args": a, "output_path": str(tmp_path / m), **common}
-            for m, a in models.items()
-        ]
-        (tmp_path / "runs.yaml").write_text(json.dumps(runs))
-        launch = (
-            "accelerate.commands.launch --multi_gpu --num_processes 2 --num_machines 1 "
-            "--mixed_precision no"
-        )
-        launch += (
-            f" --dynamo_backend no --main_process_port {_free_port()} -m lmms_eval "
-            f"--config {tmp_path}/runs.yaml"
-        )
-        environment = _environment(
-            options_file(tmp_path / "two.yaml"), ACCELERATE_USE_CPU="true", **ranked
-        )
-        asked = [sys.executable, "-m", *launch.split()]
+        [port] = free_ports(1)
+        launch = f"{LAUNCH} --main_process_port {port} -m lmms_eval --config"
+        options = options_file(tmp_path / "two.yaml")
+        environment = _environment(options, ACCELERATE_USE_CPU="true", **ranked)
+        asked = [sys.executable, "-m", *launch.split(), written_runs(tmp_path, **runs)]
         done = run_process(asked, env=environment, timeout=600)
         assert done.returncode == 0, done.stderr[-6000:]
         calls = [server.stats()["requests"] for server in (ours, theirs)]
         one = evaluate(*arguments, limit=5)
-    assert calls == [
-        5 * 2 + 1 + 2,
-        5 * 2 + 1,
-    ]  # ours asks once a process whether schemas are enforced
+    # ours asks once a process whether schemas are enforced
+    assert calls == [5 * 2 + 1 + 2, 5 * 2 + 1]
     assert one.statuses == {"ok": 4, "repaired": 1}
     for model in models:
         document, samples = results_of(tmp_path / model)
@@ -222,16 +186,13 @@ def test_two_processes_give_the_numbers_of_one(evaluate, results_of, ranked, tmp
 
 
 def _without_cut(verdicts):
-    assert {
-        step.pop("cut", None)
-        for several in verdicts.values()
-        for v in several
-        for step in v["trace"]
-    } <= {None, False}
+    found = [verdict for several in verdicts.values() for verdict in several]
+    cut = {step.pop("cut", None) for verdict in found for step in verdict["trace"]}
+    assert cut <= {None, False}
     return verdicts
 
 
-def test_a_killed_run_asks_nothing_again(evaluate, tmp_path, results_of):
+def test_a_killed_run_asks_nothing_again(evaluate, tmp_path):
     store, resumed = tmp_path / "replies.sqlite", threading.Event()
     # from the sixtieth on they hang, so that the run is not over before it is killed
     faults = lambda number, _: (
@@ -239,23 +200,13 @@ def test_a_killed_run_asks_nothing_again(evaluate, tmp_path, results_of):
     )
     with FakeServer(latency=0.1, capacity=4, faults=faults) as server:
         named = served("vieval_openai", server, num_concurrent=4)
-        line = [
-            *split(f"{sys.executable} -m lmms_eval"),
-            *command(named, limit=48)[1:],
-            "--output_path",
-            tmp_path / "out",
-        ]
+        line = [sys.executable, "-m", "lmms_eval", *command(named, limit=48)[1:]]
+        asked = [*map(str, [*line, "--output_path", tmp_path / "out"])]
         environment = _environment(options_file(tmp_path / "options.yaml", store))
-        asked = [str(part) for part in line]
-        killed = subprocess.Popen(
-            asked, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        until(
-            lambda: (
-                server.stats()["statuses"].get("200", 0) > 30
-                or killed.poll() is not None
-            )
-        )
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        killed = subprocess.Popen(asked, env=environment, **quiet)
+        answered = lambda: server.stats()["statuses"].get("200", 0)
+        until(lambda: answered() > 30 or killed.poll() is not None)
         assert killed.poll() is None, "the run ended before it was killed"
         killed.send_signal(signal.SIGKILL)
         killed.wait()

@@ -1,6 +1,4 @@
-"""What lmms-eval records of a run: each setting reaches the server, or is refused in a line before
-anything is asked, or is told to have no effect.
-"""
+"""Each setting that lmms-eval records reaches the server, is refused, or is said to be unused."""
 
 from __future__ import annotations
 
@@ -11,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.refusals import refusal
 from tests.work import run_process
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
@@ -41,15 +40,16 @@ def server():
 @pytest.mark.parametrize(
     ("setting", "advice"),
     [
-        (("--num_fewshot", "1"), "--num_fewshot 1 does not apply to vieval_demo_viescore_tie"),
-        (("--system_instruction", "Be kind."), "--system_instruction does not apply"),
-        (("--apply_chat_template",), "--apply_chat_template does not apply"),
+        (
+            "--num_fewshot 1",
+            "--num_fewshot 1 does not apply to vieval_demo_viescore_tie",
+        ),
+        ("--system_instruction Kindly.", "--system_instruction does not apply"),
+        ("--apply_chat_template", "--apply_chat_template does not apply"),
     ],
-)  # fmt: skip
+)
 def test_settings_are_refused_first(evaluate, server, model, setting, advice):
-    with pytest.raises(SystemExit) as ended:
-        evaluate(*served(model, server), *setting, limit=2)
-    [line] = str(ended.value).splitlines()
+    line = refusal(evaluate, *served(model, server), *setting.split(), limit=2)
     assert line.startswith(f"vieval: {advice}")
     assert server.bodies == []
 
@@ -66,10 +66,9 @@ def test_generation_arguments_are_fields_of_each_request(evaluate, server):
 
 
 def test_arguments_that_the_hosts_model_would_drop_are_refused(evaluate, server):
-    with pytest.raises(SystemExit, match="does not use --gen_kwargs reasoning_effort"):
-        evaluate(
-            *served("openai", server), "--gen_kwargs", "reasoning_effort=low", limit=2
-        )
+    given = ("--gen_kwargs", "reasoning_effort=low")
+    line = refusal(evaluate, *served("openai", server), *given, limit=2)
+    assert "does not use --gen_kwargs reasoning_effort" in line
     assert server.bodies == []
 
 
@@ -78,31 +77,26 @@ def test_the_configured_temperature_stays(evaluate, server):
     assert {body["temperature"] for body in server.bodies[-4:]} == {0.7}
 
 
+def refusing():
+    return FakeServer(reply=lambda _: GOOD, faults=lambda *_: Fault("overlong"))
+
+
+def host_process(folder, server, *launch, limit=2, **environment):
+    """lmms-eval in a process of its own, at a server."""
+    command = [sys.executable, "-m", *launch, "lmms_eval"]
+    command += [*served("vieval_openai", server), "--tasks", TIE, "--limit", f"{limit}"]
+    command += ["--log_samples", "--output_path", str(folder / f"{server.port}")]
+    options = str(options_file(folder / "options.yaml"))
+    own = {"CUDA_VISIBLE_DEVICES": "", "VIEVAL_CONFIG": options, **environment}
+    return run_process(command, env={**os.environ, **own}, timeout=300)
+
+
 def test_failed_calls_end_the_command_with_exit_code_1(tmp_path, server):
-    options = options_file(tmp_path / "options.yaml")
-    with FakeServer(
-        reply=lambda _: GOOD, faults=lambda *_: Fault("overlong")
-    ) as refusing:
-        codes = [
-            run_process(
-                [
-                    *(sys.executable, "-m", "lmms_eval"),
-                    *served("vieval_openai", fake),
-                    *("--tasks", TIE, "--limit", "2", "--log_samples"),
-                    *("--output_path", str(tmp_path / str(fake.port))),
-                ],
-                env={
-                    **os.environ,
-                    "CUDA_VISIBLE_DEVICES": "",
-                    "VIEVAL_CONFIG": str(options),
-                },
-                timeout=300,
-            )
-            for fake in (server, refusing)
-        ]
-    assert codes[0].returncode == 0, codes[0].stderr[-2000:]
-    assert codes[1].returncode == 1, codes[1].stderr[-2000:]
-    assert "vieval: " in codes[1].stderr
+    with refusing() as other:
+        done, failed = (host_process(tmp_path, fake) for fake in (server, other))
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert failed.returncode == 1, failed.stderr[-2000:]
+    assert "vieval: " in failed.stderr
 
 
 def test_a_spent_budget_ends_the_calls_and_usage_has_every_call(evaluate, server):
@@ -131,43 +125,23 @@ def test_a_share_of_tasks_of_different_size_is_told():
 
 
 def test_shots_lead_to_the_task_that_has_them(evaluate, server, prepared_data):
-    data = prepared_data("tie")
-    named = served("vieval_openai", server)
-    with pytest.raises(
-        SystemExit, match="use --tasks variant_imagenhub_viescore_1shot_tie"
-    ):
-        evaluate(
-            *named, "--num_fewshot", "1", tasks="imagenhub_viescore_tie", data=data
-        )
+    given = {"tasks": "imagenhub_viescore_tie", "data": prepared_data("tie")}
+    shots = (*served("vieval_openai", server), "--num_fewshot", "1")
+    line = refusal(evaluate, *shots, **given)
+    assert "use --tasks variant_imagenhub_viescore_1shot_tie" in line
     assert server.bodies == []
 
 
 @pytest.mark.slow
 def test_failed_calls_end_a_launch_of_two_processes_with_an_error(tmp_path):
-    with FakeServer(
-        reply=lambda _: GOOD, faults=lambda *_: Fault("overlong")
-    ) as refusing:
-        done = run_process(
-            [
-                *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-                *("--nproc_per_node", "2", "-m", "lmms_eval"),
-                *served("vieval_openai", refusing),
-                *("--tasks", TIE, "--limit", "4", "--log_samples"),
-                *("--output_path", str(tmp_path / "out")),
-            ],
-            env={
-                **os.environ,
-                "CUDA_VISIBLE_DEVICES": "",
-                "ACCELERATE_USE_CPU": "true",
-                "VIEVAL_CONFIG": str(options_file(tmp_path / "options.yaml")),
-            },
-            timeout=300,
-        )
+    launch = ["torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m"]
+    with refusing() as server:
+        cpu = {"ACCELERATE_USE_CPU": "true"}
+        done = host_process(tmp_path, server, *launch, limit=4, **cpu)
     assert done.returncode == 1, done.stderr[-3000:]
     lines = [line for line in done.stderr.splitlines() if "vieval: " in line]
-    assert any(
-        "verdicts have no score because calls FAILED" in line for line in lines
-    ), lines
-    [results] = (tmp_path / "out").rglob("*_results.json")
+    said = "verdicts have no score because calls FAILED"
+    assert any(said in line for line in lines), lines
+    [results] = tmp_path.rglob("*_results.json")
     row = json.loads(results.read_text())["results"][TIE]
     assert row["status_api_error_share,none"] == 1

@@ -1,6 +1,4 @@
-"""The wheel of this tree, built once, from a copy of it: a build leaves files beside what it
-reads.
-"""
+"""The wheel of this tree, built once from a copy, as a build leaves files."""
 
 import importlib.util
 import shutil
@@ -20,11 +18,8 @@ def source(tmp_path_factory):
     if (ROOT / ".git").exists():
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
     else:
-        shutil.copytree(
-            ROOT,
-            folder,
-            ignore=shutil.ignore_patterns(".*", "build", "out", "__pycache__"),
-        )
+        unneeded = shutil.ignore_patterns(".*", "build", "out", "__pycache__")
+        shutil.copytree(ROOT, folder, ignore=unneeded)
     return folder
 
 
@@ -34,15 +29,8 @@ def wheel(source, tmp_path_factory):
     offline = ["--no-build-isolation"] if importlib.util.find_spec("setuptools") else []
     command = [
         sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        *offline,
-        "--wheel-dir",
-        str(folder),
+        *["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"],
     ]
-    subprocess.run([*command, str(source)], check=True, timeout=300)
+    subprocess.run([*command, folder, *offline, source], check=True, timeout=300)
     [built] = folder.glob("*.whl")
     return built

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.extras import needs
+from tests.work import run_process
 
 PRODUCT = ("vieval_plugin", "judges", "tests", "bench", "docs")
 
@@ -43,13 +44,7 @@ def test_pyright_finds_every_import_of_ours(source):
     settings = {"include": [file.name], "typeCheckingMode": "off", **rules}
     (source / "pyrightconfig.json").write_text(json.dumps(settings))
     checker = [sys.executable, "-m", "basedpyright", "--pythonpath", python]
-    ran = subprocess.run(
-        [*checker, "--outputjson"],
-        cwd=source,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env={**os.environ, "PYTHONPATH": ""},
-    )
+    environment = {**os.environ, "PYTHONPATH": ""}
+    ran = run_process([*checker, "--outputjson"], cwd=source, env=environment)
     found = [fault["message"] for fault in json.loads(ran.stdout)["generalDiagnostics"]]
     assert found == ['Import "vieval_plugin.lost" could not be resolved']

@@ -1,6 +1,4 @@
-"""Workflows run targets that the Makefile has, on actions pinned by a commit, and may do no more
-than they say.
-"""
+"""Workflows run targets of the Makefile, on pinned actions, with no more rights than said."""
 
 import re
 import runpy
@@ -16,72 +14,51 @@ from tests.serve.serving import serve_process
 
 ROOT = Path(__file__).parents[2]
 SETUP = (ROOT / "setup.cfg").read_text(encoding="utf-8")
-WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+FOLDER = ROOT / ".github" / "workflows"
+WORKFLOWS = sorted(FOLDER.glob("*.yml"))
+with_workflows = pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
 
 
-@pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
+def jobs_of(name):
+    return yaml.safe_load((FOLDER / f"{name}.yml").read_text())["jobs"]
+
+
+TARGETS = "lint test test-extras test-core test-wheel docs test-page test-vllm test-vlmevalkit"
+
+
+@with_workflows
 def test_each_target_is_in_the_makefile():
-    texts = [path.read_text() for path in WORKFLOWS]
-    listed = re.search(
-        r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE
-    )[1].split()
-    run = {
-        target for text in texts for target in re.findall(r"run: make ([a-z-]+)", text)
-    }
-    run |= {
-        target
-        for text in texts
-        for names in re.findall(r"target: \[(.*)\]", text)
-        for target in names.split(", ")
-    }
-    assert {
-        "lint",
-        "test",
-        "test-extras",
-        "test-core",
-        "test-wheel",
-        "docs",
-        "test-page",
-        "test-vllm",
-        "test-vlmevalkit",
-    } <= run
-    assert run <= set(listed)
+    text = "\n".join(path.read_text() for path in WORKFLOWS)
+    makefile = (ROOT / "Makefile").read_text()
+    listed = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split()
+    run = set(re.findall(r"run: make ([a-z-]+)", text))
+    for names in re.findall(r"target: \[(.*)\]", text):
+        run |= set(names.split(", "))
+    assert set(TARGETS.split()) <= run <= set(listed)
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_actions_are_pinned_and_rights_are_given_by_job(path):
     workflow = yaml.safe_load(path.read_text())
     assert workflow["permissions"] == {}
-    assert all(
-        "timeout-minutes" in job and "permissions" in job
-        for job in workflow["jobs"].values()
-    )
+    for job in workflow["jobs"].values():
+        assert {"timeout-minutes", "permissions"} <= job.keys()
     for action in re.findall(r"uses: (\S+.*)", path.read_text()):
         assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v[0-9.]+", action), action
 
 
-@pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
+@with_workflows
 def test_nothing_is_published_before_all_tests_ran():
-    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())[
-        "jobs"
-    ]
-    runs = [
-        step.get("run", "")
-        for needed in jobs["publish"]["needs"]
-        for step in jobs[needed]["steps"]
-    ]
-    assert {
-        "make test PYTHON=python",
-        "make test-wheel PYTHON=python",
-        "python -m build",
-    } <= set(runs)
+    jobs = jobs_of("release")
+    steps = [step for name in jobs["publish"]["needs"] for step in jobs[name]["steps"]]
+    runs = {step.get("run", "") for step in steps}
+    made = {f"make {target} PYTHON=python" for target in ("test", "test-wheel")}
+    assert {*made, "python -m build"} <= runs
 
 
-@pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
+@with_workflows
 def test_the_image_is_built_and_well_before_anything_is_published():
-    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())[
-        "jobs"
-    ]
+    jobs = jobs_of("release")
     assert "image" in jobs["publish"]["needs"]
     assert set(jobs["publish-image"]["needs"]) == {"publish", "image"}
     script = "\n".join(step.get("run", "") for step in jobs["image"]["steps"])
@@ -110,12 +87,10 @@ def health(*command):
     return subprocess.run(["sh", "-c", check], timeout=30).returncode
 
 
-@pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
+@with_workflows
 def test_each_python_of_the_classifiers_is_tested():
     versions = re.findall(r"Python :: (3\.\d+)$", SETUP, re.MULTILINE)
-    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())[
-        "jobs"
-    ].values()
+    jobs = jobs_of("tests").values()
     matrices = [job["strategy"]["matrix"] for job in jobs if "strategy" in job]
     assert [matrix["python"] for matrix in matrices if "python" in matrix] == [versions]
 
@@ -145,29 +120,23 @@ def test_constraints_of_releases_are_within_the_bounds():
     asked = runpy.run_path(str(ROOT / ".ci" / "licences.py"))["extras"]()
     for extra in ["", *extras]:
         for requirement in asked[extra]:
-            if requirement.marker is None or requirement.marker.evaluate(
-                {"python_version": "3.11"}
-            ):
-                name = requirement.name.lower()
-                assert requirement.specifier.contains(versions[name]), requirement
+            marker = requirement.marker
+            if marker is None or marker.evaluate({"python_version": "3.11"}):
+                version = versions[requirement.name.lower()]
+                assert requirement.specifier.contains(version), requirement
 
 
-@pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
+@with_workflows
 def test_a_release_has_the_constraints_and_they_are_renewed():
-    release = yaml.safe_load(
-        (ROOT / ".github" / "workflows" / "release.yml").read_text()
-    )
     installing = [
         job
-        for job in release["jobs"].values()
+        for job in jobs_of("release").values()
         if any("setup-python" in step.get("uses", "") for step in job["steps"])
     ]
     assert len(installing) == 3
     for job in installing:
         assert job["env"]["PIP_CONSTRAINT"].endswith("/.ci/constraints.txt")
     dependabot = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text())
-    renewed = {
-        update["package-ecosystem"]: update["directory"]
-        for update in dependabot["updates"]
-    }
+    updates = dependabot["updates"]
+    renewed = {each["package-ecosystem"]: each["directory"] for each in updates}
     assert renewed == {"github-actions": "/", "pip": "/.ci"}

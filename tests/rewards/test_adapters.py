@@ -1,6 +1,4 @@
-"""Rewards in a trainer's process: loaded and called as each trainer does, equal to `Judge`, and
-never a number for a failure.
-"""
+"""Rewards in a trainer's process, loaded and called as each trainer does."""
 
 import io
 import pickle
@@ -44,27 +42,20 @@ def test_flow_grpo_sums_it_with_its_own(server, expected):
         "sharp": judge_reward("sharpness"),
     }
     score = trainers.flow_grpo(functions, {"judge": 0.5, "sharp": 0.25})
-    for images in (TENSOR.float() / 255, PIXELS):
-        details, _ = score(images, np.array(PROMPTS), [{}] * 3)
-        assert details["judge"] == expected
-        totals = [
-            0.5 * one + 0.25 * other
-            for one, other in zip(expected, details["sharp"], strict=True)
-        ]
-        assert details["avg"] == pytest.approx(totals)
+    details, _ = score(PIXELS, np.array(PROMPTS), [{}] * 3)
+    assert details["judge"] == expected
+    pairs = zip(expected, details["sharp"], strict=True)
+    totals = [0.5 * one + 0.25 * other for one, other in pairs]
+    assert details["avg"] == pytest.approx(totals)
 
 
 def test_flow_grpo_for_edits_has_a_source(server, store):
     edits = [
-        {
-            "images": {"output": PIXELS[n], "source": PIXELS[0]},
-            "texts": {"instruction": PROMPTS[n]},
-            "kind": "tie",
-        }
-        for n in range(3)
+        {"images": {"output": one, "source": PIXELS[0]}, "texts": {"instruction": text}}
+        for one, text in zip(PIXELS, PROMPTS, strict=True)
     ]
     with Judge("viescore", **at(server)) as judge:
-        known = judge(edits).scores().tolist()
+        known = judge([{**edit, "kind": "tie"} for edit in edits]).scores().tolist()
     reward = judge_reward("viescore", **at(server))("cuda")
     sources = [PIL.Image.fromarray(PIXELS[0])] * 3
     assert reward(PIXELS, PROMPTS, None, ref_images=sources)[0] == known
@@ -76,13 +67,6 @@ def test_a_reward_opens_again_where_it_is_sent():
     assert found == (reward(PIXELS, PROMPTS))
 
 
-def test_a_failure_is_an_error_and_no_number(store):
-    with FakeServer(**UNREADABLE) as server:
-        reward = judge_reward("viescore", attempts=1, **at(server))("cpu")
-        line = refusal(reward, PIXELS, PROMPTS)
-        assert "no reward for 3 of 3 samples: parse_failure" in line
-
-
 def test_images_that_are_none_are_refused():
     reward = judge_reward("sharpness", options=NO_STORE)("cpu")
     for images in (torch.rand(3, 5, 16, 16), PIXELS[0], PIXELS[:2]):
@@ -91,118 +75,64 @@ def test_images_that_are_none_are_refused():
     assert len(reward(torch.rand(3, 3, 16, 16) * 1.01, PROMPTS)[0]) == 3
 
 
-@pytest.mark.parametrize("shape", ["CHW", "NCHW"])
-async def test_verl_omni_awaits_it(shape, server, expected):
-    entry = {
-        "path": "pkg://vieval_plugin.rewards.verl_omni",
-        "name": "compute_score",
-        "required": True,
-    }
-    entry |= {"reward": "viescore", **at(server)}
-    image = TENSOR[0] if shape == "CHW" else TENSOR[:1]
-    found = await trainers.verl_omni(verl_omni.compute_score, image, PROMPTS[0], entry)
-    assert found == expected[0]
-
-
-async def test_verl_omni_hears_of_failures_where_the_reward_is_required(store):
+async def test_a_failure_is_0_for_verl_omni_unless_the_reward_is_required(store):
     with FakeServer(**UNREADABLE) as server:
-        entry = {"required": True, "reward": "viescore", "attempts": 1, **at(server)}
-        with pytest.raises(
-            RuntimeError,
-            match="Required sub-reward failed: no reward for 1 of 1 samples",
-        ):
-            await trainers.verl_omni(
-                verl_omni.compute_score, TENSOR[0], PROMPTS[0], entry
-            )
-        found = await trainers.verl_omni(
-            verl_omni.compute_score, TENSOR[0], PROMPTS[0], {**entry, "required": False}
-        )
-        assert found == 0
+        entry = {"required": False, "reward": "viescore", "attempts": 1, **at(server)}
+        judged = (verl_omni.compute_score, TENSOR[0], PROMPTS[0])
+        assert await trainers.verl_omni(*judged, entry) == 0
+        with pytest.raises(RuntimeError, match="Required sub-reward failed: no reward"):
+            await trainers.verl_omni(*judged, {**entry, "required": True})
 
 
 async def test_verl_omni_edits(server, store):
     file = io.BytesIO()
-    PIL.Image.fromarray(PIXELS[1]).save(file, "PNG")
-    for source in (
-        {"bytes": file.getvalue(), "path": None},
-        PIL.Image.fromarray(PIXELS[1]),
-        PIXELS[1],
-    ):
-        found = await trainers.verl_omni(
-            verl_omni.compute_score,
-            TENSOR[0],
-            PROMPTS[0],
-            {"required": True, "reward": "viescore", **at(server)},
-            {"source_img": source},
-        )
+    picture = PIL.Image.fromarray(PIXELS[1])
+    picture.save(file, "PNG")
+    entry = {"required": True, "reward": "viescore", **at(server)}
+    judged = (verl_omni.compute_score, TENSOR[0], PROMPTS[0], entry)
+    for source in ({"bytes": file.getvalue(), "path": None}, picture, PIXELS[1]):
+        found = await trainers.verl_omni(*judged, {"source_img": source})
         assert 0 <= found <= 1
 
 
-def config(server, **more):
-    return types.SimpleNamespace(
-        judge="viescore",
-        device="cpu",
-        dtype=None,
-        batch_size=2,
-        name="r",
-        **at(server),
-        **more,
-    )
+def config(server, judge="viescore", **more):
+    about = {"device": "cpu", "dtype": None, "batch_size": 2, "name": "r"}
+    return types.SimpleNamespace(judge=judge, **about, **at(server), **more)
 
 
-def test_flow_factory_finds_its_own_bases(server, expected, monkeypatch):
+@pytest.fixture
+def flow_factory(monkeypatch):
+    """The rewards of a model of Flow-Factory's."""
     bases = trainers.install_flow_factory(monkeypatch)
-    batch = {
-        "prompt": PROMPTS,
-        "image": [PIL.Image.fromarray(one) for one in PIXELS],
-        "condition_images": None,
-    }
-    for name in ("JudgeRewardModel", "JudgeGroupRewardModel"):
+
+    def rewards(name, configuration, batch):
         path = f"vieval_plugin.rewards.flow_factory.{name}"
-        found = trainers.flow_factory(bases, path, config(server), batch)
-        assert found.tolist() == pytest.approx(
-            expected, abs=1e-7
-        )  # it is a tensor of float32
+        return trainers.flow_factory(bases, path, configuration, batch)
+
+    return rewards
 
 
-def test_flow_factory_says_what_its_configuration_lacks(server, monkeypatch):
-    bases = trainers.install_flow_factory(monkeypatch)
-    path = "vieval_plugin.rewards.flow_factory.JudgeRewardModel"
-    assert "the reward has no judge" in refusal(
-        trainers.flow_factory,
-        bases,
-        path,
-        types.SimpleNamespace(extra_kwargs={}),
-        {"prompt": []},
-    )
-    extra_kwargs = {"judge": "sharpness", "options": NO_STORE}
-    further = types.SimpleNamespace(extra_kwargs=extra_kwargs)
-    images = [PIL.Image.fromarray(PIXELS[0])]
-    found = trainers.flow_factory(
-        bases, path, further, {"prompt": ["x"], "image": images}
-    )
-    assert found.shape == (1,)
+def test_flow_factory_says_what_its_configuration_lacks(flow_factory):
+    empty = types.SimpleNamespace(extra_kwargs={})
+    line = refusal(flow_factory, "JudgeRewardModel", empty, {"prompt": []})
+    assert "the reward has no judge" in line
 
 
-def test_a_failed_member_is_neutral_if_asked(server, store, monkeypatch):
-    bases = trainers.install_flow_factory(monkeypatch)
-    path = "vieval_plugin.rewards.flow_factory.JudgeGroupRewardModel"
-    group = {"prompt": PROMPTS[:1] * 3, "image": list(PIXELS)}
-    wins = config(server)
-    wins.judge = "pairwise"
-    shares = trainers.flow_factory(bases, path, wins, group)
-    assert shares.sum().item() == pytest.approx(
-        1.5
-    )  # each of three contests gives a win in all
-    torn = {"prompt": PROMPTS[:1] * 3, "image": [PIXELS[0], PIXELS[1], b"torn"]}
+def test_a_failed_member_is_neutral_if_asked(server, store, flow_factory):
+    def rewards(images, **fields):
+        group = {"prompt": PROMPTS[:1] * 3, "image": images}
+        return flow_factory("JudgeGroupRewardModel", config(server, **fields), group)
+
+    # each of three contests gives a win in all
+    shares = rewards(list(PIXELS), judge="pairwise")
+    assert shares.sum().item() == pytest.approx(1.5)
+    torn = [PIXELS[0], PIXELS[1], b"torn"]
     with pytest.raises(VievalError, match="1 of 3 samples"):
-        trainers.flow_factory(bases, path, config(server), torn)
-    neutral = trainers.flow_factory(
-        bases, path, config(server, on_failure="neutral", max_imputed=0.4), torn
-    )
+        rewards(torn)
+    neutral = rewards(torn, on_failure="neutral", max_imputed=0.4)
     assert neutral[2].item() == pytest.approx((neutral[0] + neutral[1]).item() / 2)
     with pytest.raises(VievalError, match="more than --max-imputed"):
-        trainers.flow_factory(bases, path, config(server, on_failure="neutral"), torn)
+        rewards(torn, on_failure="neutral")
 
 
 def drawn(texts):
@@ -212,20 +142,13 @@ def drawn(texts):
 def test_a_writer_of_prompts_is_rewarded(server, expected, store):
     with Judge("viescore", **at(server)) as judge:
         reward = prompt_writer_reward(judge, drawn)
-        found = reward(
-            prompts=PROMPTS,
-            completions=["x", "y", "z"],
-            completion_ids=[],
-            trainer_state=None,
-        )
-        assert found == expected
-        asked = [
-            [{"role": "system", "content": "s"}, {"role": "user", "content": text}]
-            for text in PROMPTS
-        ]
+        trl = {"completion_ids": [], "trainer_state": None}
+        assert reward(prompts=PROMPTS, completions=list("xyz"), **trl) == expected
+        system = {"role": "system", "content": "s"}
+        asked = [[system, {"role": "user", "content": text}] for text in PROMPTS]
         written = [[{"role": "assistant", "content": text}] for text in "xyz"]
         assert reward(prompts=asked, completions=written) == expected
-        assert reward(["x", "y", "z"], messages=asked, solution=[1, 2, 3]) == expected
+        assert reward(list("xyz"), messages=asked, solution=[1, 2, 3]) == expected
         assert reward.__name__ == "judge"
         assert "require prompts or messages" in refusal(reward, ["x"])
         assert "unknown aspect" in refusal(prompt_writer_reward, judge, drawn, "XX")
@@ -236,37 +159,33 @@ def test_a_writer_of_prompts_is_rewarded(server, expected, store):
     [("1.6.0", True), ("1.16.1", True), ("1.5.9", False), ("0.29", False)],
 )
 def test_a_failure_is_none_for_some_trl(version, trl, store, monkeypatch):
-    monkeypatch.setattr(
-        prompt_writer.importlib.metadata, "version", lambda package: version
-    )
+    installed = lambda package: version
+    monkeypatch.setattr(prompt_writer.importlib.metadata, "version", installed)
     with FakeServer(**UNREADABLE) as server, Judge("viescore", **at(server)) as judge:
         reward = prompt_writer_reward(judge, drawn)
+        given = {"prompts": PROMPTS[:1], "completions": ["x"]}
         if trl:
-            assert reward(prompts=PROMPTS[:1], completions=["x"]) == [None]
+            assert reward(**given) == [None]
         else:
-            with pytest.raises(VievalError, match="no reward"):
-                reward(prompts=PROMPTS[:1], completions=["x"])
-        with pytest.raises(
-            VievalError, match="no reward"
-        ):  # ms-swift would take None for 0
-            reward(["x"], messages=[[{"role": "user", "content": "a cat"}]])
+            assert "no reward" in refusal(reward, **given)
+        # ms-swift would take None for 0
+        messages = [[{"role": "user", "content": "a cat"}]]
+        assert "no reward" in refusal(reward, ["x"], messages=messages)
 
 
-def test_jpeg_is_sent_where_it_is_asked_for(server, store):
-    plain, jpeg = (
-        judge_reward("viescore", image_format=form, **at(server))("cpu")
-        for form in ("png", "jpeg")
-    )
-    samples = [one.reward.samples(PROMPTS, PIXELS) for one in (plain, jpeg)]
-    found = [sample.images["output"].source[:4] for sample in samples[0]]
-    assert found == ([b"\x89PNG"] * 3)
-    found = [sample.images["output"].source[:2] for sample in samples[1]]
-    assert found == ([b"\xff\xd8"] * 3)
+@pytest.mark.parametrize(
+    ("form", "magic"), [("png", b"\x89PNG"), ("jpeg", b"\xff\xd8")]
+)
+def test_jpeg_is_sent_where_it_is_asked_for(server, store, form, magic):
+    opened = judge_reward("viescore", image_format=form, **at(server))("cpu")
+    for sample in opened.reward.samples(PROMPTS, PIXELS):
+        assert sample.images["output"].source.startswith(magic)
 
 
 def test_options_may_be_a_file(tmp_path):
     (tmp_path / "options.yaml").write_text("store: {use: false}")
-    reward = judge_reward("sharpness", options=str(tmp_path / "options.yaml"))("cpu")
-    assert reward(PIXELS, PROMPTS) == judge_reward("sharpness", options=NO_STORE)(
-        "cpu"
-    )(PIXELS, PROMPTS)
+    found, same = (
+        judge_reward("sharpness", options=options)("cpu")(PIXELS, PROMPTS)
+        for options in (str(tmp_path / "options.yaml"), NO_STORE)
+    )
+    assert found == same

@@ -1,6 +1,4 @@
-"""The page's block of ms-swift, run in an environment of its own: `VIEVAL_MS_SWIFT_PYTHON` names
-a Python that has it and VIEval.
-"""
+"""The page's block of ms-swift, run by the Python that `VIEVAL_MS_SWIFT_PYTHON` names."""
 
 import json
 import os

@@ -1,6 +1,4 @@
-"""TRL trains a tiny language model on the reward of the images that its words make, and leaves
-out what has no reward.
-"""
+"""TRL trains a tiny model on judged images, and leaves out what has no reward."""
 
 import hashlib
 import json
@@ -25,23 +23,17 @@ def drawn(texts):
 def half_unreadable(request):
     """Scores that follow from the image; for about half of the images no score at all."""
     parts = [part for turn in request["messages"] for part in _parts(turn["content"])]
-    digest = hashlib.sha256(
-        json.dumps(
-            [part.get("image_url") for part in parts if "image_url" in part]
-        ).encode()
-    ).digest()
+    shown = json.dumps([part["image_url"] for part in parts if "image_url" in part])
+    digest = hashlib.sha256(shown.encode()).digest()
     text = " ".join(part.get("text", "") for part in parts)
     document = {"score": [digest[1] % 11] * score_count(text), "reasoning": "fine"}
-    score = json.dumps(document)
-    return score if digest[0] % 2 else "no score at all"
+    return json.dumps(document) if digest[0] % 2 else "no score at all"
 
 
 def test_trl_trains_on_the_images_that_were_judged(tmp_path, store):
     answers = []
-    with (
-        FakeServer(reply=half_unreadable, schema_support="ignored") as server,
-        ExitStack() as opened,
-    ):
+    unreadable = FakeServer(reply=half_unreadable, schema_support="ignored")
+    with unreadable as server, ExitStack() as opened:
         page = {
             "pipeline": lambda texts, output_type: SimpleNamespace(images=drawn(texts))
         }

@@ -9,56 +9,41 @@ run (at cd1d113 it did not yet). TRL and ms-swift are run.
 import inspect
 import sys
 import types
+from operator import mul
 
 import torch
 
 
 def flow_grpo(score_functions, weights):
     """flow_grpo's sum of rewards: a factory that has `device` among its names is given one."""
-    called = {
-        name: score_functions[name]("cpu")
-        if "device" in score_functions[name].__code__.co_varnames
-        else score_functions[name]()
-        for name in weights
-    }
+    called = {}
+    for name in weights:
+        factory = score_functions[name]
+        on = ("cpu",) if "device" in factory.__code__.co_varnames else ()
+        called[name] = factory(*on)
 
     def score(images, prompts, metadata):
         details = {
             name: function(images, prompts, metadata)[0]
             for name, function in called.items()
         }
-        total = [
-            sum(weights[name] * details[name][n] for name in weights)
-            for n in range(len(prompts))
-        ]
+        rows = zip(*(details[name] for name in weights), strict=True)
+        total = [sum(map(mul, weights.values(), row)) for row in rows]
         return {**details, "avg": total}, {}
 
     return score
 
 
 async def verl_omni(function, image, prompt, entry, extra_info=None):
-    """VeRL-Omni's reward manager: a failure is 0 unless the entry says that the reward is
-    required.
-    """
+    """VeRL-Omni's reward manager: a failure is 0 unless the reward is required."""
     assert inspect.iscoroutinefunction(function)
-    known = {
-        "data_source": "d",
-        "solution_image": image,
-        "ground_truth": prompt,
-        "extra_info": extra_info or {},
-    }
-    more = {
-        name: value
-        for name, value in entry.items()
-        if name not in ("path", "name", "weight", "required")
-    }
-    manager = {
-        "reward_router_address": None,
-        "reward_model_tokenizer": None,
-        "model_name": "generator",
-    }
+    given = {"data_source": "d", "solution_image": image, "ground_truth": prompt}
+    given |= {"extra_info": extra_info or {}, "reward_router_address": None}
+    given |= {"reward_model_tokenizer": None, "model_name": "generator"}
+    own = ("path", "name", "weight", "required")
+    more = {name: value for name, value in entry.items() if name not in own}
     try:
-        return float((await function(**known, **manager, **more))["score"])
+        return float((await function(**given, **more))["score"])
     except Exception as error:
         if entry.get("required"):
             raise RuntimeError(f"Required sub-reward failed: {error}") from error
@@ -89,29 +74,20 @@ def install_flow_factory(monkeypatch):
     package.rewards = rewards
     monkeypatch.setitem(sys.modules, "flow_factory", package)
     monkeypatch.setitem(sys.modules, "flow_factory.rewards", rewards)
-    monkeypatch.delitem(
-        sys.modules, "vieval_plugin.rewards.flow_factory", raising=False
-    )
+    module = "vieval_plugin.rewards.flow_factory"
+    monkeypatch.delitem(sys.modules, module, raising=False)
     return rewards
 
 
 def flow_factory(bases, path, config, batch):
-    """Flow-Factory's processor: it calls models of its bases, with the fields that `__call__`
-    names, and no others at all.
-    """
+    """Flow-Factory's processor: it calls models of its bases with the fields they name."""
     module, _, name = path.rpartition(".")
     __import__(module)
     model = getattr(sys.modules[module], name)(config, None)
     if not isinstance(model, (bases.PointwiseRewardModel, bases.GroupwiseRewardModel)):
         return None
     names = inspect.signature(model.__call__).parameters
-    output = model(
-        **{
-            name: value
-            for name, value in batch.items()
-            if name in names and value is not None
-        }
-    )
-    return torch.as_tensor(
-        output.rewards if hasattr(output, "rewards") else output, dtype=torch.float32
-    )
+    given = {n: v for n, v in batch.items() if n in names and v is not None}
+    output = model(**given)
+    rewards = getattr(output, "rewards", output)
+    return torch.as_tensor(rewards, dtype=torch.float32)

@@ -55,10 +55,14 @@ class FlowFactory:
 class UniRL:
     """Raises a 4xx but 429 at once, tries others three times, fails at any failed sample."""
 
-    def __init__(self, url, names):
-        self.url, self.names, self.session = url, names, requests.Session()
+    def __init__(self, url, timeout=300.0, names=("r",)):
+        self.url = url
+        self.timeout = timeout
+        self.names = list(names)
+        self.tries = 0
+        self.session = requests.Session()
 
-    def is_available(self):
+    def is_healthy(self):
         response = self.session.get(f"{self.url}/health", timeout=5.0)
         if response.status_code != 200:
             return False
@@ -74,14 +78,18 @@ class UniRL:
         about |= {"group_id": None, "source_rank": 0, "policy_version": None}
         return {**about, "idempotency_key": f"k{number}"}
 
-    def score(self, rows):
-        """The response to (prompt, output) or (prompt, source, output) rows."""
+    def score(self, prompts, images, conditions=None):
+        """The response to prompts, outputs and, of edits, their sources."""
+        rows = zip(prompts, conditions or [[]] * len(prompts), images, strict=True)
         wire = [
-            self.request(n, prompt, shown) for n, (prompt, *shown) in enumerate(rows)
+            self.request(number, prompt, [*sources, image])
+            for number, (prompt, sources, image) in enumerate(rows)
         ]
-        sent = {"json": {"protocol_version": "1", "requests": wire}, "timeout": 300}
+        document = {"protocol_version": "1", "requests": wire}
         for attempt in range(3):
+            self.tries += 1
             try:
+                sent = {"json": document, "timeout": self.timeout}
                 response = self.session.post(f"{self.url}/score", **sent)
                 response.raise_for_status()
                 return response.json()
@@ -91,18 +99,48 @@ class UniRL:
                     raise RuntimeError(f"after {attempt + 1} tries: {error}") from None
         raise AssertionError
 
-    def rewards(self, rows):
+    def rewards(self, prompts, images, conditions=None):
         """The first number of the first reward of each; RuntimeError where a sample has none."""
-        answer = self.score(rows)
-        for found, errors in zip(answer["results"], answer["errors"], strict=True):
-            absent = [name for name in self.names if name not in found]
-            if absent:
-                told = [f"{name}: {errors.get(name, 'missing')}" for name in absent]
-                raise RuntimeError(
-                    f"Reward computation flagged samples as failure: {told}"
-                )
+        answer = self.score(prompts, images, conditions)
+        rows = zip(answer["results"], answer["errors"], strict=True)
+        for number, (found, errors) in enumerate(rows):
+            for name in self.names:
+                if name not in found:
+                    told = f"{name}: {errors.get(name, 'missing')}"
+                    raise RuntimeError(f"failure: {told} (sample {number})")
         first = self.names[0]
         return [next(iter(found[first].values())) for found in answer["results"]]
+
+
+class JudgeV1:
+    """VIEval's own protocol, of which a failed sample ends the training too."""
+
+    def __init__(self, url, timeout=300.0):
+        self.url, self.timeout, self.tries = url, timeout, 0
+
+    def is_healthy(self):
+        return requests.get(f"{self.url}/health", timeout=5.0).ok
+
+    def rewards(self, prompts, images, conditions=None):
+        self.tries += 1
+        rows = zip(prompts, conditions or [[]] * len(prompts), images, strict=True)
+        samples = []
+        for number, (prompt, sources, image) in enumerate(rows):
+            named = {"source": encoded(sources[0])} if sources else {}
+            text = "instruction" if sources else "prompt"
+            shown = {**named, "output": encoded(image)}
+            sample = {"uid": f"{number}", "images": shown, "texts": {text: prompt}}
+            samples.append(sample)
+        sent = {"json": {"samples": samples}, "timeout": self.timeout}
+        answer = requests.post(f"{self.url}/v1/judge", **sent).json()
+        for number in answer["failed"]:
+            failed = answer["verdicts"][number]
+            told = f"{failed['status']}: {failed['reason']} (sample {number})"
+            raise RuntimeError(told)
+        for number, verdict in enumerate(answer["verdicts"]):
+            assert verdict["uid"] == f"{number}"
+            assert verdict["value"] == verdict["verdicts"][0]["scores"]["O"]
+        return [verdict["value"] for verdict in answer["verdicts"]]
 
 
 def rows_of(path):

@@ -32,9 +32,8 @@ class Running:
 
     def post(self, path, document, **headers):
         """The status and JSON of the answer to a JSON request."""
-        body = (
-            document if isinstance(document, bytes) else json.dumps(document).encode()
-        )
+        is_bytes = isinstance(document, bytes)
+        body = document if is_bytes else json.dumps(document).encode()
         return self.send(path, body, {"Content-Type": "application/json", **headers})
 
     def send(self, path, body=None, headers=None):
@@ -59,14 +58,9 @@ class Running:
 
     def metrics(self):
         """The numbers of /metrics by name with labels."""
-        lines = [
-            line
-            for line in self.get("/metrics")[1].splitlines()
-            if not line.startswith("#")
-        ]
-        return {
-            line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines
-        }
+        lines = self.get("/metrics")[1].splitlines()
+        rows = [line.rpartition(" ") for line in lines if not line.startswith("#")]
+        return {name: float(number) for name, _, number in rows}
 
 
 @contextmanager

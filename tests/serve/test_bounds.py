@@ -4,6 +4,7 @@ import json
 import socket
 import time
 import zlib
+from contextlib import ExitStack
 
 import PIL.Image
 import pytest
@@ -35,10 +36,14 @@ def answered(connection):
     return content
 
 
-def header(running, *lines, path="/v1/judge"):
-    return "\r\n".join(
-        [f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{running.port}", *lines, "", ""]
-    ).encode()
+def header(running, *lines):
+    host = f"Host: 127.0.0.1:{running.port}"
+    return "\r\n".join(["POST /v1/judge HTTP/1.1", host, *lines, "", ""]).encode()
+
+
+SHARP = ("--reward", "r=sharpness")
+EMPTY = (b"", b"P", b"POST /v1/judge HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
+CHUNKED = "Transfer-Encoding: chunked"
 
 
 def fine(running):
@@ -54,13 +59,11 @@ BOUNDS |= {"pixels": 10_000, "connections": 8}
 
 @pytest.fixture
 def strict():
-    with serving("--reward", "r=sharpness", bounds=BOUNDS) as running:
+    with serving(*SHARP, bounds=BOUNDS) as running:
         yield running
 
 
-@pytest.mark.parametrize(
-    "first", [b"", b"P", b"POST /v1/judge HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "]
-)
+@pytest.mark.parametrize("first", EMPTY)
 def test_a_header_that_never_ends_is_not_waited_for(strict, first):
     with connected(strict) as slow:
         slow.sendall(first)
@@ -88,11 +91,9 @@ def test_a_body_that_does_not_come_is_not_waited_for(strict):
 
 
 def test_half_a_request_and_good_bye(strict):
-    for part in (
-        header(strict, "Content-Length: 1000") + b"{",
-        header(strict)[:40],
-        header(strict, "Transfer-Encoding: chunked") + b"5\r\nab",
-    ):
+    whole = header(strict, "Content-Length: 1000") + b"{"
+    chunk = header(strict, CHUNKED) + b"5\r\nab"
+    for part in (whole, header(strict)[:40], chunk):
         with connected(strict) as gone:
             gone.sendall(part)
     assert fine(strict)
@@ -100,22 +101,19 @@ def test_half_a_request_and_good_bye(strict):
 
 
 @pytest.mark.parametrize(
-    "lines", [["Content-Length: 100001"], ["Content-Length: 99999999999999"]]
+    ("line", "content"),
+    [
+        ("Content-Length: 100001", b""),
+        ("Content-Length: 99999999999999", b""),
+        (CHUNKED, b"30000\r\n" + b" " * 0x30000 + b"\r\n"),
+    ],
 )
-def test_a_body_that_says_it_is_too_large_is_not_read(strict, lines):
+def test_a_body_that_is_too_large_is_not_kept(strict, line, content):
     with connected(strict) as large:
-        large.sendall(header(strict, *lines))
-        content = answered(large)
-    assert b" 413 " in content
-    assert b"retry-after" not in content.lower()
-    assert fine(strict)
-
-
-def test_a_body_that_turns_out_to_be_too_large_is_not_kept(strict):
-    chunk = b"30000\r\n" + b" " * 0x30000 + b"\r\n"
-    with connected(strict) as large:
-        large.sendall(header(strict, "Transfer-Encoding: chunked") + chunk)
-        assert b" 413 " in answered(large)
+        large.sendall(header(strict, line) + content)
+        answer = answered(large)
+    assert b" 413 " in answer
+    assert b"retry-after" not in answer.lower()
     assert strict.front.bodies.bytes_open == 0
     assert fine(strict)
 
@@ -129,7 +127,7 @@ def test_a_body_that_is_packed_is_not_unpacked(strict):
 
 @pytest.mark.parametrize(("path", "refused"), [("/v1/judge", 417), ("/compute", 200)])
 def test_an_expectation_is_met_or_refused_in_the_form_of_the_protocol(path, refused):
-    with serving("--reward", "r=sharpness") as running:
+    with serving(*SHARP) as running:
         status, content, _ = running.exchange(path, b"{}", {"Expect": "a miracle"})
         assert status == refused
         assert "Expect: a miracle is not supported" in json.loads(content)["error"]
@@ -152,7 +150,7 @@ TOO_MANY = "a request may contain at most 1024 samples, got 5000; send several r
     ids=["candidates", "prompts", "rows"],
 )
 def test_all_that_is_judged_counts_as_a_sample(rows):
-    with serving("--reward", "r=sharpness") as running:
+    with serving(*SHARP) as running:
         status, answer = running.post("/v1/judge", {"samples": rows})
         assert running.metrics()["vieval_jobs_waiting"] == 0
     assert (status, answer["error"]) == (400, TOO_MANY)
@@ -194,36 +192,32 @@ def test_an_image_that_is_none_or_too_large_fails_alone(strict, image):
 @pytest.mark.parametrize("size", [(1, 30_000_000), (65_536, 1)])
 def test_an_image_of_one_endless_row_is_not_decoded(size):
     asked = {"samples": [row(png_of(*size), kind="tig")]}
-    with serving("--reward", "r=sharpness") as running:
+    with serving(*SHARP) as running:
         _, answer = running.post("/v1/judge", asked)
     assert "more than 65535 per side" in answer["verdicts"][0]["reason"]
 
 
 def test_more_connections_than_may_be_are_closed_at_once(strict):
-    opened = [connected(strict) for _ in range(12)]
-    try:
+    with ExitStack() as opened:
+        for _ in range(12):
+            opened.enter_context(connected(strict))
         time.sleep(0.5)
         assert strict.front.connections() <= 8
-    finally:
-        for connection in opened:
-            connection.close()
     until(lambda: not strict.front.connections())
     assert fine(strict)
 
 
-def test_as_many_requests_as_may_wait_and_then_come_back():
-    with serving("--reward", "r=sharpness", bounds={"waiting": 0}) as running:
-        status, content, headers = running.exchange("/v1/judge", b"{}")
-    assert status == 429
-    assert headers["Retry-After"] == "2"
-    assert "retry later" in json.loads(content)["error"]
-
-
-def test_bodies_of_all_together_are_bounded():
-    with serving("--reward", "r=sharpness", bounds={"bodies": 10}) as running:
-        status, _, headers = running.exchange("/v1/judge", b'{"samples":     []}')
+@pytest.mark.parametrize(
+    ("bounds", "code", "seconds", "reason"),
+    [({"waiting": 0}, 429, "2", "retry later"), ({"bodies": 10}, 503, "2", "")],
+)
+def test_as_many_as_may_wait_and_then_come_back(bounds, code, seconds, reason):
+    with serving(*SHARP, bounds=bounds) as running:
+        asked = ("/v1/judge", b'{"samples":     []}')
+        status, content, headers = running.exchange(*asked)
         assert running.front.bodies.bytes_open == 0
-    assert (status, headers["Retry-After"]) == (503, "2")
+    assert (status, headers["Retry-After"]) == (code, seconds)
+    assert reason in json.loads(content)["error"]
 
 
 @pytest.mark.parametrize(
@@ -262,10 +256,7 @@ def test_a_chunk_that_breaks_off_later_is_one_line(strict, caplog):
 
 
 def test_connections_that_say_nothing_lock_nobody_out():
-    with serving("--reward", "r=sharpness", bounds={"connections": 4}) as running:
-        silent = [connected(running) for _ in range(20)]
-        try:
-            assert fine(running)
-        finally:
-            for connection in silent:
-                connection.close()
+    with serving(*SHARP, bounds={"connections": 4}) as running, ExitStack() as opened:
+        for _ in range(20):
+            opened.enter_context(connected(running))
+        assert fine(running)

@@ -16,19 +16,17 @@ NEUTRAL = ("--on-failure", "neutral", "--max-imputed", "0.25")
 
 def test_shares_of_wins_of_a_group(server):
     with judged_by(server, reward="r=pairwise") as running:
-        shares = FlowFactory(f"{running.url}/group").rewards(PROMPTS, IMAGES)
+        group = FlowFactory(f"{running.url}/group")
+        shares = group.rewards(PROMPTS, IMAGES)
         rows = [row(image, "a cube", kind="tig", group="g") for image in IMAGES]
         _, answer = running.post("/v1/judge", {"samples": rows})
         with pytest.raises(RuntimeError, match="compares samples in a group"):
             FlowFactory(running.url).rewards(PROMPTS, IMAGES)
-        with pytest.raises(
-            RuntimeError, match="must have at least 2 samples to compare"
-        ):
-            FlowFactory(f"{running.url}/group").rewards(PROMPTS[:1], IMAGES[:1])
+        with pytest.raises(RuntimeError, match="have at least 2 samples to compare"):
+            group.rewards(PROMPTS[:1], IMAGES[:1])
         asked = server.stats()["requests"]
-    assert sum(shares) == pytest.approx(
-        2
-    )  # six contests give six wins, each in three of a member's
+    # six contests give six wins, each in three of a member's
+    assert sum(shares) == pytest.approx(2)
     assert [one["value"] for one in answer["verdicts"]] == shares
     # both orders of six pairs, once, and what was asked for health and schemas
     assert asked <= 2 * 6 + 4
@@ -37,76 +35,52 @@ def test_shares_of_wins_of_a_group(server):
 def test_a_failed_member_is_neutral_only_where_the_request_is_a_group(server):
     with judged_by(server, *NEUTRAL) as running:
         rewards = FlowFactory(f"{running.url}/group").rewards(PROMPTS, TORN)
+        payload = {"prompt": PROMPTS, "image": [encoded(image) for image in TORN]}
+        _, theirs = running.post("/group/compute", payload)
+        metrics = running.metrics()
         with pytest.raises(RuntimeError, match="1 of 4 samples"):
             FlowFactory(running.url).rewards(PROMPTS, TORN)
         with pytest.raises(RuntimeError, match="torn|image"):
-            UniRL(f"{running.url}/unirl", ["r"]).rewards(
-                list(zip(PROMPTS, TORN, strict=True))
-            )
-        rows = [
-            row(image, "a cube", **({"group": 1} if n != 3 else {}))
-            for n, image in enumerate(reversed(TORN))
-        ]
-        _, answer = running.post("/v1/judge", {"samples": rows})
-        metrics = running.metrics()
+            UniRL(f"{running.url}/unirl").rewards(PROMPTS, TORN)
+        rows = [row(image, "a cube", group=1) for image in TORN]
+        _, ours = running.post("/v1/judge", {"samples": rows})
+        # with one of the good ones outside, one of three is too many
+        del rows[0]["group"]
+        _, outside = running.post("/v1/judge", {"samples": rows})
     assert rewards[3] == pytest.approx(sum(rewards[:3]) / 3)
-    assert [one.get("imputed", False) for one in answer["verdicts"]] == [
-        False
-    ] * 4  # one of three is too many
-    assert answer["verdicts"][0]["value"] is None
-    assert "--max-imputed" in answer["verdicts"][0]["reason"]
-    assert metrics['vieval_rewards_total{outcome="imputed",reward="r"}'] == 1
-
-
-def test_what_was_imputed_is_listed(server):
-    payload = {"prompt": PROMPTS, "image": [encoded(image) for image in TORN]}
-    with judged_by(server, *NEUTRAL) as running:
-        _, answer = running.post("/group/compute", payload)
-        _, ours = running.post(
-            "/v1/judge", {"samples": [row(image, "a cube", group=1) for image in TORN]}
-        )
-    assert answer["imputed"] == [3]
-    assert ours["failed"] == [3]
+    assert metrics['vieval_rewards_total{outcome="imputed",reward="r"}'] == 2
+    assert theirs["imputed"] == ours["failed"] == [3]
     assert ours["verdicts"][3]["imputed"] is True
     assert ours["groups"][0]["failed"] == 1
-
-
-def test_without_being_asked_nothing_is_imputed(server):
-    with (
-        judged_by(server) as running,
-        pytest.raises(RuntimeError, match="1 of 4 samples"),
-    ):
-        FlowFactory(f"{running.url}/group").rewards(PROMPTS, TORN)
+    assert not any(one.get("imputed") for one in outside["verdicts"])
+    assert outside["verdicts"][3]["value"] is None
+    assert "--max-imputed" in outside["verdicts"][3]["reason"]
 
 
 def test_tied_groups_are_counted(server):
+    tied = 'vieval_groups_total{reward="sharp",values="tied"}'
     with judged_by(server, "--reward", "sharp=sharpness") as running:
         client = FlowFactory(f"{running.url}/sharp/group")
         client.rewards(PROMPTS, [IMAGES[0]] * 4)
-        assert (
-            running.metrics()['vieval_groups_total{reward="sharp",values="tied"}'] == 1
-        )
+        assert running.metrics()[tied] == 1
 
 
 def test_a_reward_of_repeats_is_the_mean_of_answers_of_their_own(store):
+    found = []
+    costs = []
     with FakeServer() as server:
-        flags = ("--temperature", "0.7", "--attempts", "1")
-        with judged_by(server, *flags) as running:
-            running.get("/health")
-            before = server.stats()["requests"]
-            once = running.post("/v1/judge", {"samples": [row(IMAGES[0])]})[1][
-                "verdicts"
-            ][0]
-            cost = server.stats()["requests"] - before
-        with judged_by(server, *flags, "--repeats", "3") as running:
-            running.get("/health")
-            before = server.stats()["requests"]
-            thrice = running.post("/v1/judge", {"samples": [row(IMAGES[0])]})[1][
-                "verdicts"
-            ][0]
-            # the first of the three is in the store
-            assert server.stats()["requests"] - before == 2 * cost
-    assert len(thrice["verdicts"]) == 3
+        for repeats in (1, 3):
+            flags = ("--temperature", "0.7", "--attempts", "1", "--repeats", repeats)
+            with judged_by(server, *flags) as running:
+                running.get("/health")
+                before = server.stats()["requests"]
+                _, answer = running.post("/v1/judge", {"samples": [row(IMAGES[0])]})
+                costs.append(server.stats()["requests"] - before)
+                found.append(answer["verdicts"][0])
+    once, thrice = found
+    # the first of the three is in the store
+    assert costs[1] == 2 * costs[0]
     values = [one["scores"]["O"] for one in thrice["verdicts"]]
+    assert len(values) == 3
     assert thrice["value"] == pytest.approx(sum(values) / 3)
     assert once["value"] == values[0]

@@ -8,7 +8,6 @@ import pytest
 from tests.pictures import plain
 from tests.serve.serving import row, serving
 from tests.tables import table
-from vieval_plugin.cli import main
 from vieval_plugin.serve.security import guard_of
 
 TOKEN = "0123456789abcdef-of-this-test"
@@ -29,14 +28,7 @@ def test_the_token_is_taken_as_bearer_and_as_password_of_an_address(tokened):
         assert (status, answer["failed"]) == (200, [])
 
 
-WRONG = [
-    "Bearer x",
-    f"Bearer {TOKEN}x",
-    TOKEN,
-    "Basic !",
-    "Basic YQ==",
-    "Bearer \u00fc",
-]
+WRONG = ["Bearer x", f"Bearer {TOKEN}x", TOKEN, "Basic !", "Basic YQ==", "Bearer ü"]
 
 
 @pytest.mark.parametrize("text", [None, *WRONG])
@@ -73,31 +65,20 @@ def test_a_target_that_names_another_server_is_refused(open_to_all, target, stat
 
 
 @pytest.mark.parametrize(*table("flags_apart.jsonl"))
-def test_contradictory_flags_are_one_line(flags, token, words, monkeypatch, capsys):
+def test_contradictory_flags_are_one_line(flags, token, words, monkeypatch, vieval):
     monkeypatch.setenv("VIEVAL_SERVE_TOKEN", token)
-    if words == "names a model":
-        words = "asks a model"
     if words == "has no aspects":
         flags = [*flags, "--model", "m", "--base-url", "http://127.0.0.1:1/v1"]
-    assert main(["serve", "--port", "0", "--reward", "r=sharpness", *flags]) == 1
-    printed = capsys.readouterr().err
+    printed = vieval("serve --port 0 --reward r=sharpness", *flags, code=1).err
     assert words in printed
     assert printed.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "is_own"),
-    [
-        ("192.0.2.7:8200", True),
-        ("judge.lab", True),
-        ("JUDGE.lab:80", True),
-        ("evil.example", False),
-        ("127.0.0.1", True),
-    ],
-)
-def test_an_address_of_others_has_number_addresses_and_own_names(name, is_own):
+def test_an_address_of_others_has_number_addresses_and_own_names():
     guard = guard_of("0.0.0.0", ("judge.lab",), "", without_token=True)
-    assert (guard.refusal({"Host": name}) is None) is is_own
+    names = ("192.0.2.7:8200", "judge.lab", "JUDGE.lab:80", "evil.example", "127.0.0.1")
+    refused = [name for name in names if guard.refusal({"Host": name})]
+    assert refused == ["evil.example"]
 
 
 def test_a_port_that_is_taken_is_one_line(open_to_all, vieval):

@@ -22,9 +22,7 @@ from tests.serve.serving import judged_by
 
 pytestmark = pytest.mark.slow
 CHANNELS = ("red", "green", "blue")
-PROMPTS = {
-    f"as {channel} as it can be": number for number, channel in enumerate(CHANNELS[:2])
-}
+PROMPTS = {f"as {channel} as it can be": n for n, channel in enumerate(CHANNELS[:2])}
 GROUP, STEPS, SEEDS, SPREAD, RATE = 8, 12, 5, 1.0, 0.6
 T_95 = 2.776  # Student's t, four degrees of freedom
 
@@ -36,30 +34,19 @@ def reads_pixels(request):
     named = re.search(r"as (red|green|blue) as it can be", text)
     if not named:
         return json.dumps({"score": [10, 10], "reasoning": "fine"})
-    [image] = [
-        part["image_url"]["url"].partition(",")[2]
-        for part in parts
-        if "image_url" in part
-    ]
-    colour = np.asarray(
-        PIL.Image.open(io.BytesIO(base64.b64decode(image))).convert("RGB")
-    ).mean((0, 1))
-    return json.dumps(
-        {
-            "score": [round(10 * colour[CHANNELS.index(named[1])] / 255)],
-            "reasoning": "as it is",
-        }
-    )
+    [url] = [part["image_url"]["url"] for part in parts if "image_url" in part]
+    file = io.BytesIO(base64.b64decode(url.partition(",")[2]))
+    colour = np.asarray(PIL.Image.open(file).convert("RGB")).mean((0, 1))
+    score = round(10 * colour[CHANNELS.index(named[1])] / 255)
+    return json.dumps({"score": [score], "reasoning": "as it is"})
 
 
 class Generator:
     """Means of colours by prompt, on the scale of logits."""
 
     def __init__(self, seed):
-        self.draw, self.means = (
-            np.random.RandomState(seed),
-            {prompt: np.zeros(3) for prompt in PROMPTS},
-        )
+        self.draw = np.random.RandomState(seed)
+        self.means = {prompt: np.zeros(3) for prompt in PROMPTS}
 
     def group(self, prompt):
         """Logits of a group, and their images."""
@@ -69,20 +56,14 @@ class Generator:
 
     def learn(self, prompt, logits, rewards):
         advantages = np.array(rewards) - np.mean(rewards)
-        deviation = advantages.std() or 1.0
-        gradient = (
-            advantages[:, None] / deviation * (logits - self.means[prompt])
-        ).mean(0) / SPREAD**2
-        self.means[prompt] = self.means[prompt] + RATE * gradient
+        shares = advantages[:, None] / (advantages.std() or 1.0)
+        moves = shares * (logits - self.means[prompt])
+        self.means[prompt] = self.means[prompt] + RATE * moves.mean(0) / SPREAD**2
 
     def held_out(self):
         """The strength of the named channel in the mean image, which no judge has seen."""
-        return np.mean(
-            [
-                1 / (1 + np.exp(-self.means[prompt][channel]))
-                for prompt, channel in PROMPTS.items()
-            ]
-        )
+        logits = [self.means[prompt][channel] for prompt, channel in PROMPTS.items()]
+        return np.mean([1 / (1 + np.exp(-logit)) for logit in logits])
 
 
 def trained(rewards_of, seed, shuffled=False, steps=STEPS):
@@ -95,11 +76,8 @@ def trained(rewards_of, seed, shuffled=False, steps=STEPS):
             logits, images = generator.group(prompt)
             rewards = rewards_of([prompt] * GROUP, images)
             step += rewards
-            generator.learn(
-                prompt,
-                logits,
-                generator.draw.permutation(rewards) if shuffled else rewards,
-            )
+            learnt = generator.draw.permutation(rewards) if shuffled else rewards
+            generator.learn(prompt, logits, learnt)
         means.append(np.mean(step))
     return np.mean(means[-3:]) - np.mean(means[:3]), generator.held_out() - before
 

@@ -1,6 +1,4 @@
-"""VLMEvalKit's own run in this process: imported once, which takes half a minute, and run many
-times.
-"""
+"""VLMEvalKit's own run in this process: imported once, in half a minute, and run often."""
 
 import importlib.util
 import json
@@ -11,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.stored_results import read_lines
 
 if importlib.util.find_spec("vlmeval") is None:
     collect_ignore_glob = ["test_*.py"]
@@ -33,10 +33,7 @@ class Run:
 
     @property
     def rows(self):
-        return [
-            json.loads(line)
-            for line in self.only("*_samples_*.jsonl").read_text().splitlines()
-        ]
+        return read_lines(self.only("*_samples_*.jsonl"))
 
     @property
     def responses(self):
@@ -103,16 +100,13 @@ def run(tmp_path, monkeypatch, host):
 
 @pytest.fixture
 def configured(tmp_path):
-    """Writes a --config file with one model of a class and demo datasets; the arguments that
-    name it.
-    """
+    """Writes a --config file with one model and demo datasets; its arguments."""
 
     def written(kind, data=(TIE,), name="fake", **arguments):
         datasets = {one: {"class": "JudgedImages", "dataset": one} for one in data}
-        path = tmp_path / f"{name}.json"
         document = {"model": {name: {"class": kind, **arguments}}, "data": datasets}
-        text = json.dumps(document)
-        path.write_text(text)
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(document))
         return ("--config", path)
 
     return written
@@ -121,18 +115,11 @@ def configured(tmp_path):
 @pytest.fixture
 def gpt(configured):
     """The host's own class for OpenAI's server, at a fake one."""
+    model = {"model": "gpt-4o", "key": "EMPTY-key", "retry": 1, "temperature": 0}
 
     def written(server, **further):
         address = f"{server.base_url}/chat/completions"
-        return configured(
-            "GPT4V",
-            model="gpt-4o",
-            key="EMPTY-key",
-            api_base=address,
-            retry=1,
-            temperature=0,
-            **further,
-        )
+        return configured("GPT4V", api_base=address, **model, **further)
 
     return written
 
@@ -142,10 +129,8 @@ def ours(configured):
     """Our client at a fake server."""
 
     def written(server, *data, **further):
-        base_url = server.base_url
-        return configured(
-            "VievalOpenAI", data or (TIE,), model="fake", base_url=base_url, **further
-        )
+        model = {"model": "fake", "base_url": server.base_url, **further}
+        return configured("VievalOpenAI", data or (TIE,), **model)
 
     return written
 
@@ -154,20 +139,11 @@ def ours(configured):
 def process(tmp_path_factory):
     """Starts Python in a process of its own with this environment and an LMUData folder."""
     folder = tmp_path_factory.mktemp("lmu")
+    own = {**os.environ, "LMUData": str(folder), "CUDA_VISIBLE_DEVICES": ""}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
 
     def started(*arguments, **environment):
-        named = {
-            **os.environ,
-            "LMUData": str(folder),
-            "CUDA_VISIBLE_DEVICES": "",
-            **environment,
-        }
-        return subprocess.Popen(
-            [sys.executable, *map(str, arguments)],
-            env=named,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        command = [sys.executable, *map(str, arguments)]
+        return subprocess.Popen(command, env={**own, **environment}, **pipes)
 
     return started

@@ -1,6 +1,4 @@
-"""A judge in one file as a dataset of VLMEvalKit: asked in its own words, and reported beside
-another.
-"""
+"""A judge in one file as a dataset of VLMEvalKit, reported beside another."""
 
 import json
 
@@ -41,18 +39,15 @@ def test_it_is_asked_and_reported(judges, run, ours, tmp_path, vieval):
     assert made.code == 0
     assert (made.table["status_ok"], made.table["PQ_count"]) == (12, 12)
     assert {verdict["scores"]["PQ"] for verdict in made.verdicts} == {0.7}
-    asked = [
-        text for text in asked if "Say hello" not in text
-    ]  # which finds out that the server is there
+    # less what finds out that the server is there
+    asked = [text for text in asked if "Say hello" not in text]
     assert len(asked) == 12
-    assert all(
-        "Rate from 0 to 10 how legible the text in the picture is." in text
-        for text in asked
-    )
+    wording = "Rate from 0 to 10 how legible the text in the picture is."
+    assert all(wording in text for text in asked)
     with FakeServer() as server:
         run(*ours(server, TIE), out="viescore")
-    folders = [str(tmp_path / name) for name in ("out", "viescore")]
+    folders = (tmp_path / "out", tmp_path / "viescore")
     vieval("report", *folders, "--out", tmp_path / "report")
     report = (tmp_path / "report" / "report.md").read_text()
-    assert "legibility: undefined for every image model" in report
-    assert "fake: undefined for every image model" in report
+    for judge in ("legibility", "fake"):
+        assert f"{judge}: undefined for every image model" in report

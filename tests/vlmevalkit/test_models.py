@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests import tiny_model
+from tests.stored_results import read_lines
 from tests.vlmevalkit.conftest import TIE
 
 pytestmark = pytest.mark.vlmevalkit
@@ -17,61 +18,38 @@ def tiny(tmp_path_factory):
 
 def test_transformers_in_this_process_knows_likelihoods(run, configured, tiny):
     tasks = ("vieval_demo_vqascore_tig", TIE)
-    made = run(
-        *configured("VievalTransformers", tasks, model=str(tiny), max_tokens=16),
-        limit=3,
-    )
+    given = configured("VievalTransformers", tasks, model=str(tiny), max_tokens=16)
+    made = run(*given, limit=3)
     assert made.code == 0, made.line
-    verdicts = [
-        json.loads(json.loads(line)["filtered_resps"][0])["verdict"]
-        for path in {path.resolve() for path in made.folder.rglob("*_samples_*.jsonl")}
-        for line in path.read_text().splitlines()
-    ]
+    files = {path.resolve() for path in made.folder.rglob("*_samples_*.jsonl")}
+    rows = [row for path in files for row in read_lines(path)]
+    verdicts = [json.loads(row["filtered_resps"][0])["verdict"] for row in rows]
     assert len(verdicts) == 6
-    asked = [
-        verdict
-        for verdict in verdicts
-        if verdict["bounds"] or "SC" in verdict["scores"]
-    ]
+    asked = [one for one in verdicts if one["bounds"] or "SC" in one["scores"]]
     assert len({verdict["scores"].get("SC") for verdict in asked}) > 1
 
 
 def test_a_model_of_the_host(run, configured, tiny, monkeypatch, tmp_path):
-    """Qwen2VLChat wants a GPU, flash attention and CUDA: four patches let it run here, and all
-    else is the host's.
-    """
+    """Four patches let Qwen2VLChat run without a GPU; all else is the host's."""
     import torch
-    import transformers
     import vlmeval.vlm.qwen2_vl.model as module
+    from transformers import Qwen2_5_VLForConditionalGeneration as Qwen
+    from transformers.feature_extraction_utils import BatchFeature
 
-    load = transformers.Qwen2_5_VLForConditionalGeneration.from_pretrained
-    move = transformers.feature_extraction_utils.BatchFeature.to
+    load = Qwen.from_pretrained
+    move = BatchFeature.to
     monkeypatch.setattr(module, "get_gpu_memory", lambda: [1])
-    monkeypatch.setattr(
-        transformers.Qwen2_5_VLForConditionalGeneration,
-        "from_pretrained",
-        lambda folder, **_: load(folder),
-    )
-    monkeypatch.setattr(
-        transformers.feature_extraction_utils.BatchFeature,
-        "to",
-        lambda batch, *_, **__: move(batch, "cpu"),
-    )
+    monkeypatch.setattr(Qwen, "from_pretrained", lambda folder, **_: load(folder))
+    monkeypatch.setattr(BatchFeature, "to", lambda batch, *_, **__: move(batch, "cpu"))
     folder = tmp_path / "qwen2.5"  # nvidia-vlmeval tells the architecture by the name
     folder.symlink_to(tiny)
     monkeypatch.setattr(torch.nn.Module, "cuda", lambda network, *_: network)
-    arguments = {
-        "model_path": str(folder),
-        "max_new_tokens": 24,
-        "use_custom_prompt": False,
-    }
-    made = run(*configured("Qwen2VLChat", **arguments), limit=4)
+    own = {"model_path": str(folder), "max_new_tokens": 24, "use_custom_prompt": False}
+    made = run(*configured("Qwen2VLChat", **own), limit=4)
     assert made.line == ""
     assert len(made.verdicts) == 4
-    assert {verdict["status"] for verdict in made.verdicts} <= {
-        "parse_failure",
-        "api_error",
-    }
+    statuses = {verdict["status"] for verdict in made.verdicts}
+    assert statuses <= {"parse_failure", "api_error"}
     assert any(step["answer"] for verdict in made.verdicts for step in verdict["trace"])
 
 

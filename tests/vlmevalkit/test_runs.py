@@ -2,17 +2,17 @@
 
 import json
 import signal
-from shlex import split
 
 import pytest
 
 from tests.fake_server import FakeServer, Fault
+from tests.stored_results import read_lines
 from tests.vlmevalkit.conftest import TIE, Run
 from tests.work import until
-from vieval_plugin.cli import main
 from vieval_plugin.hosts.vlmevalkit import hook_files
 from vieval_plugin.prompts import packs
 from vieval_plugin.results.documents import read_response
+from vieval_plugin.text.errors import VievalError
 
 pytestmark = pytest.mark.vlmevalkit
 
@@ -20,10 +20,8 @@ pytestmark = pytest.mark.vlmevalkit
 def test_a_model_of_the_host_judges_and_the_host_reports(run, gpt, server, host):
     made = run(*gpt(server), limit=48)
     assert made.code == 0
-    assert server.stats()["requests"] in (
-        95,
-        96,
-    )  # two samples share the picture that PQ is asked about
+    # two samples share the picture that PQ is asked about
+    assert server.stats()["requests"] in (95, 96)
     assert made.table["status_ok"] == 48
     assert made.table["SC_count"] == 48
     assert len(made.rows) == 48
@@ -35,20 +33,16 @@ def test_a_model_of_the_host_judges_and_the_host_reports(run, gpt, server, host)
         assert "error_message" not in status
 
 
-def test_failed_calls_are_counted_and_asked_again(run, gpt, host):
+def test_failed_calls_are_counted_and_asked_again(run, gpt):
     whole = _whole(run, gpt)
-    with FakeServer(
-        faults=lambda number, body: Fault("500") if number % 3 == 0 else None
-    ) as server:
+    fails = lambda number, body: Fault("500") if number % 3 == 0 else None
+    with FakeServer(faults=fails) as server:
         part = run(*gpt(server))
     failed = int(part.table["status_api_error"])
     assert part.code == 1
     assert failed >= 4
-    found = sum(
-        text.startswith("Failed to obtain answer via API.")
-        for text in part.sheet["prediction"]
-    )
-    assert found == failed
+    said = "Failed to obtain answer via API."
+    assert sum(text.startswith(said) for text in part.sheet["prediction"]) == failed
     with FakeServer() as server:
         again = run(*gpt(server), "--reuse")
         assert server.stats()["requests"] <= 24
@@ -96,25 +90,18 @@ def _reworded(pack):
     return pack
 
 
-def test_long_traces_come_back_whole(run, ours, capsys):
+def test_long_traces_come_back_whole(run, ours, vieval):
     long = "x" * 40_000
-
-    def reply(request):
-        return (
-            long
-            if len(request["messages"]) == 1
-            else json.dumps({"score": 7, "reasoning": long})
-        )
-
+    score = json.dumps({"score": 7, "reasoning": long})
+    reply = lambda request: long if len(request["messages"]) == 1 else score
+    task = "vieval_demo_t2i_eval_tig"
     with FakeServer(reply=reply, schema_support="rejected") as server:
-        made = run(
-            *ours(server, "vieval_demo_t2i_eval_tig", max_tokens=20_000), limit=2
-        )
+        made = run(*ours(server, task, max_tokens=20_000), limit=2)
     answers = [step["answer"] for verdict in made.verdicts for step in verdict["trace"]]
     assert max(map(len, answers)) >= 40_000
     identity = read_response(made.responses[0])[0]
-    assert main(["show", str(made.only("*_samples_*.jsonl")), str(identity)]) == 0
-    assert long in capsys.readouterr().out
+    said = vieval("show", made.only("*_samples_*.jsonl"), identity)
+    assert long in said.out
 
 
 def test_a_sheet_that_cannot_be_read_is_asked_again(run, ours, server, capsys):
@@ -142,18 +129,6 @@ def test_answers_of_a_bare_model_are_not_scored(run, ours, server):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            "--data vieval_demo_viescore_ti --model VievalScorer",
-            "did you mean vieval_demo_viescore_ti",
-        ),
-        (
-            f"--data {TIE} --model VievalScorer",
-            "this judge asks a model, but this run only measures images",
-        ),
-        (
-            "--data vieval_demo_lpips_tie --model Qwen2.5-VL-7B-Instruct",
-            "is a network; use --model VievalScorer",
-        ),
         (f"--data {TIE} --model NoSuchModel", "unknown model 'NoSuchModel'"),
         ("--data imagenhub_viescore_tie --model VievalScorer", "no such file"),
         (f"--data {TIE} --vieval-model m", "base_url"),
@@ -161,44 +136,27 @@ def test_answers_of_a_bare_model_are_not_scored(run, ours, server):
     ],
 )
 def test_a_users_mistake_is_one_line(run, arguments, message):
-    from vieval_plugin.text.errors import VievalError
-
     try:
-        made = run(*split(arguments))
+        line = run(*arguments.split()).line
     except VievalError as error:
-        made = Run(1, f"vieval: {error}", None)
-    assert made.code == 1
-    assert made.line.startswith("vieval: ")
-    assert message in made.line
+        line = f"vieval: {error}"
+    assert line.startswith("vieval: ")
+    assert message in line
 
 
-def test_a_killed_run_goes_on_where_it_was(process, tmp_path, host):
+def test_a_killed_run_goes_on_where_it_was(process, gpt, tmp_path):
     (tmp_path / "cache").mkdir()
+    out = tmp_path / "out"
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     with FakeServer(latency=0.4) as server:
-        address = f"{server.base_url}/chat/completions"
-        model = {
-            "class": "GPT4V",
-            "model": "gpt-4o",
-            "key": "EMPTY-key",
-            "api_base": address,
-            "retry": 1,
-        }
-        path = tmp_path / "run.json"
-        data = {TIE: {"class": "JudgedImages", "dataset": TIE}}
-        path.write_text(json.dumps({"model": {"fake": model}, "data": data}))
-        out = tmp_path / "out"
-        command = (
-            *split(
-                f"-m vieval_plugin vlmevalkit --config {path} --work-dir {out} --api-nproc 2"
-            ),
-        )
-        environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-        first = process(*command, "--limit", 12, **environment)
+        command = ["-m", "vieval_plugin", "vlmevalkit", *gpt(server), "--work-dir", out]
+        command += ["--api-nproc", 2, "--limit", 12]
+        first = process(*command, **environment)
         until(lambda: first.poll() is not None or _lines(out) >= 4)
         first.send_signal(signal.SIGKILL)
         first.wait()
         assert 4 <= _lines(out) < 12
-        second = process(*command, "--limit", 12, "--reuse", **environment)
+        second = process(*command, "--reuse", **environment)
         told = second.communicate(timeout=600)[0]
         assert second.returncode == 0, told
         assert server.stats()["requests"] <= 26
@@ -208,65 +166,50 @@ def test_a_killed_run_goes_on_where_it_was(process, tmp_path, host):
 
 
 def _lines(out):
-    return sum(
-        len(path.read_text().splitlines()) for path in out.rglob("*_part0_*.jsonl")
-    )
+    return sum(len(read_lines(path)) for path in out.rglob("*_part0_*.jsonl"))
 
 
 def test_plain_vlmevalkit_works(process, ours, server, host, tmp_path, monkeypatch):
     site = tmp_path / "site"
+    out = tmp_path / "out"
     monkeypatch.setattr(hook_files.sysconfig, "get_path", lambda _: str(site))
     hook_files.install()
     few = "--first-n" if host == "nvidia" else "--limit"
-    arguments = [
-        "vlmeval",
-        *map(str, ours(server)),
-        "--work-dir",
-        str(tmp_path / "out"),
-        few,
-        "12",
-    ]
+    given = ["vlmeval", *ours(server), "--work-dir", out, few, 12]
     module = "vlmeval.run" if host == "nvidia" else "vlmeval"
-    begin = f"import runpy, site, sys; site.addsitedir({str(site)!r}); sys.argv = {arguments!r}; "
-    plain = process(
-        "-c",
-        begin + f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)",
-    )
+    begin = f"import runpy, site, sys; site.addsitedir({str(site)!r})"
+    named = f"sys.argv = {[*map(str, given)]!r}"
+    start = f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+    plain = process("-c", "; ".join([begin, named, start]))
     told = plain.communicate(timeout=600)[0]
     assert plain.returncode == 0, told
-    made = Run(0, "", tmp_path / "out")
+    made = Run(0, "", out)
     assert len(made.rows) == 12
     assert made.table["status_ok"] == 12
 
 
-def test_the_pipeline_for_servers_says_the_same_and_ends(host, run, server):
+@pytest.fixture
+def api_mode(host):
     if host == "nvidia":
         pytest.skip("nvidia-vlmeval has no --api-mode")
-    plain = run(
-        "--data", TIE, "--vieval-model", "fake", "--vieval-base-url", server.base_url
-    )
-    piped = run(
-        "--api-mode",
-        "--data",
-        TIE,
-        *split(f"--vieval-model fake --vieval-base-url {server.base_url}"),
-        out="piped",
-    )
+
+
+def at(server):
+    served = ("--vieval-model", "fake", "--vieval-base-url", server.base_url)
+    return ("--data", TIE, *served)
+
+
+def test_the_pipeline_for_servers_says_the_same_and_ends(api_mode, run, server):
+    plain = run(*at(server))
+    piped = run("--api-mode", *at(server), out="piped")
     assert piped.code == 0
     assert piped.responses == plain.responses
     assert dict(piped.table.dropna()) == dict(plain.table.dropna())
 
 
-def test_the_pipeline_for_servers_ends_where_nothing_answers(run, host):
-    if host == "nvidia":
-        pytest.skip("nvidia-vlmeval has no --api-mode")
+def test_the_pipeline_for_servers_ends_where_nothing_answers(api_mode, run):
     with FakeServer() as server:
         pass
-    named = (
-        *split(
-            f"--vieval-model fake --vieval-base-url {server.base_url} --vieval-patience 1"
-        ),
-    )
-    made = run("--api-mode", "--data", TIE, *named)
+    made = run("--api-mode", *at(server), "--vieval-patience", 1)
     assert made.code == 1
     assert made.line.startswith("vieval: ")

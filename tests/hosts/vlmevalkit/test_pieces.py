@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from tests.refusals import refusal
 from tests.stored_results import read_lines
-from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.benchmarks import tasks, vieval_demo
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.hosts.vlmevalkit import command, guard, names, tables
 from vieval_plugin.hosts.vlmevalkit.host_model import identity_of, interleaved
 from vieval_plugin.hosts.vlmevalkit.results import (
@@ -29,44 +28,27 @@ from vieval_plugin.judges.protocol import Chat, Image, Message, Status, Verdict
 from vieval_plugin.text.errors import VievalError
 
 # what the host looks for in names, in its --judge tables and its functions for types
-LOOKED_FOR = (
-    *split(
-        "GEN EDIT VIDEO MMMU MMT-Bench_ALL MMVet LLaVABench MMBench VGRPBench MathVista"
-    ),
-    *split(
-        "LENS MOAT SIUO XSTest Flames OlympiadBench MMLongBench MMDU DUDE SLIDEVQA VDC"
-    ),
-    *split(
-        "WildVision ChartMimic CVQA_EN M4Bench MathCanvas MMReason WorldVQA MaCBench "
-        "WeMath"
-    ),
+LOOKED_FOR = split(
+    "GEN EDIT VIDEO MMMU MMT-Bench_ALL MMVet LLaVABench MMBench VGRPBench MathVista "
+    "LENS MOAT SIUO XSTest Flames OlympiadBench MMLongBench MMDU DUDE SLIDEVQA VDC "
+    "WildVision ChartMimic CVQA_EN M4Bench MathCanvas MMReason WorldVQA MaCBench WeMath"
 )
 
 
 def test_names_of_datasets_are_those_of_the_table_and_as_papers_write_them():
     known = names.datasets()
-    judging = {
-        task.name
-        for task in tasks.tasks()
-        if not benchmark_registry.benchmark(task.benchmark).generates
-    }
-    assert judging <= set(known)
     assert not [name for name in known if name.startswith("generate_")]
     found = [task.part for task in known["ImagenHub_VIEScore"]]
-    assert found == (split("tig mie tie sdig sdie mcic cig"))
+    assert found == ["tig", "mie", "tie", "sdig", "sdie", "mcic", "cig"]
     assert known["ImagenHub_VIEScore_tie"] == known["imagenhub_viescore_tie"]
     assert not [(name, word) for name in known for word in LOOKED_FOR if word in name]
-    assert not [
-        name
-        for name in known
-        if "openended" in name.lower() or "moviechat1k" in name.lower()
-    ]
-    assert all(
-        len({(task.judge, task.setting) for task in held}) == 1
-        for held in known.values()
-    )
-    with pytest.raises(VievalError, match="did you mean ImagenHub_VIEScore_ti[eg]"):
-        names.tasks_of("ImagenHub_VIEScore_ti")
+    lower = " ".join(known).lower()
+    assert "openended" not in lower
+    assert "moviechat1k" not in lower
+    for held in known.values():
+        assert len({(task.judge, task.setting) for task in held}) == 1
+    line = refusal(names.tasks_of, "ImagenHub_VIEScore_ti")
+    assert re.search("did you mean ImagenHub_VIEScore_ti[eg]", line)
 
 
 def row(index=0, response="{}", by="us"):
@@ -89,35 +71,27 @@ def test_other_cells_are_none_of_ours(text):
 
 
 def test_verdicts_that_a_sheet_means_come_from_any_run(tmp_path):
-    new, old = (
-        VerdictFiles(tmp_path / name, "m", "d")
-        for name in ("T20260102_Gb", "T20260101_Ga")
-    )
+    runs = ("T20260102_Gb", "T20260101_Ga")
+    new, old = (VerdictFiles(tmp_path / name, "m", "d") for name in runs)
     append(old.part(0), row(1, "old"))
     append(new.part(0), row(0, "first"))
-    new.part(0).write_text(
-        new.part(0).read_text() + '{"doc_id": 5, "targ'
-    )  # killed in the middle of a line
+    with new.part(0).open("a") as file:  # killed in the middle of a line
+        file.write('{"doc_id": 5, "targ')
     append(new.part(0), row(0, "again"))
     append(new.part(1), row(2, "third"))
+    responses = {2: "third", 0: "again", 1: "old"}
     wanted = {
-        n: SheetCell("us", row(n, text).digest, False)
-        for n, text in ((2, "third"), (0, "again"), (1, "old"))
+        n: SheetCell("us", row(n, text).digest, False) for n, text in responses.items()
     }
-    assert [found.response for found in finish(new, wanted)] == [
-        "third",
-        "again",
-        "old",
-    ]
+    found = [verdict.response for verdict in finish(new, wanted)]
+    assert found == list(responses.values())
     lines = read_lines(new.samples)
-    assert [(line["doc_id"], line["filtered_resps"]) for line in lines] == [
-        (2, ["third"]),
-        (0, ["again"]),
-        (1, ["old"]),
-    ]
+    found = {line["doc_id"]: line["filtered_resps"] for line in lines}
+    assert list(found.items()) == [(n, [text]) for n, text in responses.items()]
     assert new.parts() == []
-    with pytest.raises(VievalError, match="missing 1 of 2 verdicts of the sheet"):
-        finish(new, {0: wanted[0], 7: SheetCell("us", "0" * 16, False)})
+    lost = SheetCell("us", "0" * 16, False)
+    line = refusal(finish, new, {0: wanted[0], 7: lost})
+    assert "missing 1 of 2 verdicts of the sheet" in line
 
 
 def asked(*messages):
@@ -128,20 +102,15 @@ def test_a_question_becomes_parts_in_order_with_stripped_images(tmp_path):
     image = vieval_demo.load(Path(), "tie")[0].images["output"]
     chat = asked(Message("user", ("look at", image, "well")))
     first = interleaved(chat, tmp_path)
+    again = interleaved(chat, tmp_path)
     assert [part["type"] for part in first] == ["text", "image", "text"]
-    assert interleaved(chat, tmp_path) == first
-    assert (
-        interleaved(chat, tmp_path)[0] is not first[0]
-    )  # the host changes what it is given
+    assert again == first
+    assert again[0] is not first[0]  # the host changes what it is given
     [file] = tmp_path.iterdir()
     assert first[1]["value"] == str(file)
     turns = asked(Message("user", ("one",)), Message("assistant", ("two",)))
-    assert [part["value"] for part in interleaved(turns, tmp_path)] == [
-        "user:\n",
-        "one",
-        "assistant:\n",
-        "two",
-    ]
+    values = [part["value"] for part in interleaved(turns, tmp_path)]
+    assert values == ["user:\n", "one", "assistant:\n", "two"]
 
 
 @pytest.mark.parametrize(
@@ -159,85 +128,56 @@ def test_an_image_that_cannot_be_read_is_an_error_of_ours(tmp_path):
 
 class Served:
     def __init__(self, model, temperature, key, api_base, retry):
-        self.model, self.temperature, self.key, self.api_base, self.retry = (
-            model,
-            temperature,
-            key,
-            api_base,
-            retry,
-        )
-        self.network = object()
+        own = {"model": model, "temperature": temperature, "key": key}
+        vars(self).update(own, api_base=api_base, retry=retry, network=object())
 
 
 def test_a_model_is_told_from_others_by_what_changes_its_answers():
     def identity(**changed):
-        arguments = {
-            "model": "m",
-            "temperature": 0,
-            "key": "sk-1",
-            "api_base": "http://a",
-            "retry": 1,
-        }
-        return identity_of(Served(**{**arguments, **changed}), "name", {})
+        given = {"model": "m", "temperature": 0, "key": "sk-1", "api_base": "http://a"}
+        return identity_of(Served(**{**given, "retry": 1, **changed}), "name", {})
 
     assert identity(key="sk-2", api_base="http://b", retry=9) == identity()
     assert "sk-1" not in json.dumps(identity())
     assert identity(temperature=1) != identity()
-    assert identity_of("name", "name", {"name": Served}) == {
-        "class": "Served",
-        "name": "name",
-        "arguments": {},
-    }
+    named = {"class": "Served", "name": "name", "arguments": {}}
+    assert identity_of("name", "name", {"name": Served}) == named
 
 
 def test_the_summary_calls_a_run_by_its_best_numbers():
-    metrics = {
-        "split=Overall|SC_fisher": 0.5,
-        "split=tie|SC_fisher": 0.4,
-        "split=Overall|SC_paper": 0.3,
-        "split=Overall|SC_ci_low": 0.1,
-        "split=Overall|auroc_value": 0.9,
-        "split=Overall|status_ok": 12,
-    }
-    assert tables.headline(metrics) == {
-        "split=Overall|SC_fisher": 0.5,
-        "split=Overall|auroc_value": 0.9,
-    }
+    best = {"split=Overall|SC_fisher": 0.5, "split=Overall|auroc_value": 0.9}
+    others = (
+        "split=tie|SC_fisher",
+        "split=Overall|SC_paper",
+        "split=Overall|SC_ci_low",
+    )
+    metrics = {**best, **dict.fromkeys(others, 0.3), "split=Overall|status_ok": 12}
+    assert tables.headline(metrics) == best
 
 
 def test_what_the_host_prints_is_rounded_and_has_no_status_of_nobody():
-    rows = [
-        {
-            "split": part,
-            "SC_fisher": 1 / 3,
-            "zeros_value": 0.0,
-            "status_ok": n,
-            "status_refusal": 0,
-            "remarks": "seed 0",
-        }
-        for part, n in (("tie", 4), ("Overall", 4))
-    ]
-    short = tables.short(pandas.DataFrame(rows))
-    assert list(short.columns) == ["split", "SC_fisher", "zeros_value", "status_ok"]
+    shown = {"split": "tie", "SC_fisher": 1 / 3, "zeros_value": 0.0, "status_ok": 4}
+    row = {**shown, "status_refusal": 0, "remarks": "seed 0"}
+    short = tables.short(pandas.DataFrame([row, {**row, "split": "Overall"}]))
+    assert list(short.columns) == list(shown)
     assert short["SC_fisher"].tolist() == [0.3333, 0.3333]
 
 
 def test_a_number_that_is_not_there_has_its_reason():
-    remarks = (
-        "failures: drop; seed 0; undefined: SC needs 10 samples, got 4; counted as 0: b"
-    )
+    lacking = "SC needs 10 samples, got 4"
+    remarks = f"failures: drop; seed 0; undefined: {lacking}; counted as 0: b"
     rows = [
         {"split": "tie", "SC_fisher": None, "status_ok": 4, "remarks": remarks},
         {"split": "mie", "SC_fisher": 0.5, "status_ok": 20, "remarks": "seed 0"},
     ]
-    short = tables.short(pandas.DataFrame(rows))
-    assert short["undefined"].tolist() == ["SC needs 10 samples, got 4", ""]
+    assert tables.short(pandas.DataFrame(rows))["undefined"].tolist() == [lacking, ""]
 
 
 @pytest.mark.parametrize("option", ["--judge", "--judge=gpt-4o", "--judge-args"])
 def test_a_second_judge_is_refused(option):
-    with pytest.raises(VievalError, match="does not apply to VIEval's datasets"):
-        command._split_arguments(["--data", "ImagenHub_VIEScore", option, "x"])
+    given = ["--data", "ImagenHub_VIEScore", option, "x"]
+    line = refusal(command._split_arguments, given)
+    assert "does not apply to VIEval's datasets" in line
 
 
 def test_a_line_a_dataset_and_the_reasons_once(vieval, monkeypatch):
@@ -264,10 +204,8 @@ def test_which_vlmevalkit_is_here_and_that_there_is_only_one(tmp_path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     assert guard.installation().name == f"a checkout in {tmp_path}"
     bring(tmp_path, "ms-vlmeval", "0.0.20")
-    found = guard.installation()
-    assert found == (guard.Installation("ms-vlmeval 0.0.20", tmp_path / "vlmeval"))
+    expected = guard.Installation("ms-vlmeval 0.0.20", tmp_path / "vlmeval")
+    assert guard.installation() == expected
     bring(tmp_path, "nvidia-vlmeval", "26.3")
-    assert re.search(
-        r"(ms-vlmeval 0.0.20|nvidia-vlmeval 26.3) and .* overwrite each other",
-        refusal(guard.installation),
-    )
+    both = r"(ms-vlmeval 0.0.20|nvidia-vlmeval 26.3) and .* overwrite each other"
+    assert re.search(both, refusal(guard.installation))

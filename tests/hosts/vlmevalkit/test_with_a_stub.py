@@ -1,12 +1,10 @@
-"""The whole way through a stub of VLMEvalKit; the real one has tests of its own (make
-test-vlmevalkit).
-"""
+"""The whole way through a stub of VLMEvalKit (make test-vlmevalkit has the real one)."""
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
-from shlex import split
 
 import pytest
 
@@ -28,28 +26,30 @@ def run(tmp_path):
     """Runs Python with the stub on its path; the completed process."""
 
     def runs(*arguments, path=(STUB,)):
-        environment = {
-            **os.environ,
-            "LMUData": str(tmp_path / "lmu"),
-            "PYTHONPATH": os.pathsep.join(map(str, path)),
-        }
+        own = {"LMUData": str(tmp_path / "lmu")}
+        own["PYTHONPATH"] = os.pathsep.join(map(str, path))
         command = [sys.executable, *map(str, arguments)]
-        return run_process(command, env=environment, cwd=tmp_path)
+        return run_process(command, env={**os.environ, **own}, cwd=tmp_path)
 
     return runs
 
 
-def vlmevalkit(*arguments, data=TIE):
-    return (
-        *split(f"-m vieval_plugin vlmevalkit --data {data} --work-dir out"),
-        *arguments,
-    )
+def vlmevalkit(model="Parrot", data=TIE, limit=3):
+    line = f"-m vieval_plugin vlmevalkit --data {data} --work-dir out --model {model}"
+    return [*line.split(), "--limit", limit]
+
+
+def asked(done):
+    """How often the stub's model was asked in a run that ended well."""
+    assert done.returncode == 0, done.stderr
+    return done.stdout.count("asked")
+
+
+ANOTHER = "(answers from a different judge, model or wording)"
 
 
 def test_a_model_of_the_host_judges_once(run, tmp_path, monkeypatch):
-    first = run(*vlmevalkit("--model", "Parrot", "--limit", 3))
-    assert first.returncode == 0, first.stderr
-    assert first.stdout.count("asked") == 6
+    assert asked(run(*vlmevalkit())) == 6
     [samples] = tmp_path.glob(f"out/Parrot/Parrot_{TIE}_samples_{TIE}.jsonl")
     rows = read_lines(samples)
     assert [row["doc_id"] for row in rows] == [0, 1, 2]
@@ -59,33 +59,26 @@ def test_a_model_of_the_host_judges_once(run, tmp_path, monkeypatch):
     [image, *_] = (tmp_path / "lmu" / "images" / "vieval").iterdir()
     assert image.suffix in (".png", ".jpg")
     before = samples.read_bytes()
-    again = run(*vlmevalkit("--model", "Parrot", "--limit", 3))
-    assert (again.returncode, again.stdout.count("asked")) == (0, 0)
+    assert asked(run(*vlmevalkit())) == 0
     assert samples.read_bytes() == before
     # another wording: what is there is another judge's
-    (tmp_path / "other.yaml").write_text(
-        "judges: {reminders: 0}\nstore: {use: false}\n"
-    )
+    options = "judges: {reminders: 0}\nstore: {use: false}\n"
+    (tmp_path / "other.yaml").write_text(options)
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "other.yaml"))
-    other = run(*vlmevalkit("--model", "Parrot", "--limit", 3))
-    assert other.stdout.count("asked") == 6
-    assert "(answers from a different judge, model or wording)" in other.stderr
+    other = run(*vlmevalkit())
+    assert asked(other) == 6
+    assert ANOTHER in other.stderr
 
 
 def test_a_judge_whose_file_was_edited_is_another(run, tmp_path, monkeypatch):
     monkeypatch.setenv("VIEVAL_JUDGES", str(tmp_path))
+    two = LEGIBILITY.replace("scores: [legibility]", "scores: [a, b]")
     for wording in ("Rate from 0 to 10", "From 0 to 10, rate"):
-        words = LEGIBILITY.replace("Rate from 0 to 10", wording).replace(
-            "scores: [legibility]", "scores: [a, b]"
-        )
+        words = two.replace("Rate from 0 to 10", wording)
         (tmp_path / "legibility.yaml").write_text(words)
-        done = run(
-            *vlmevalkit(
-                "--model", "Parrot", "--limit", 3, data="vieval_demo_legibility_tie"
-            )
-        )
-        assert (done.returncode, done.stdout.count("asked")) == (0, 3), done.stderr
-    assert "(answers from a different judge, model or wording)" in done.stderr
+        done = run(*vlmevalkit(data="vieval_demo_legibility_tie"))
+        assert asked(done) == 3
+    assert ANOTHER in done.stderr
 
 
 @needs("torch", "transformers")
@@ -94,7 +87,7 @@ def test_a_shipped_network_judges(run, scorer_weights, tmp_path, monkeypatch):
     (tmp_path / "options.yaml").write_text(options)
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "options.yaml"))
     judged = "vieval_demo_pickscore_tig"
-    done = run(*vlmevalkit("--model", "VievalScorer", "--limit", 2, data=judged))
+    done = run(*vlmevalkit("VievalScorer", judged, 2))
     assert done.returncode == 0, done.stderr
     [samples] = tmp_path.glob(f"out/VievalScorer/*_samples_{judged}.jsonl")
     assert samples.read_text().count("pickscore on ") >= 2
@@ -104,53 +97,26 @@ def test_a_shipped_network_judges(run, scorer_weights, tmp_path, monkeypatch):
 def test_a_judge_without_a_model_reads_posters(run, tmp_path, monkeypatch):
     make(tmp_path / "demo", 0)
     monkeypatch.setenv("VIEVAL_BENCHMARKS", "demo")
-    command = (
-        *split(
-            "vlmevalkit --data posters_text_rendering --model VievalScorer --limit 4"
-        ),
-    )
-    done = run("-m", "vieval_plugin", *command, "--work-dir", "out")
+    done = run(*vlmevalkit("VievalScorer", "posters_text_rendering", 4))
     assert done.returncode == 0, done.stderr
     [samples] = tmp_path.glob("out/VievalScorer/*_samples_posters_text_rendering.jsonl")
-    responses = [
-        json.loads(json.loads(line)["filtered_resps"][0])
-        for line in samples.read_text().splitlines()
-    ]
-    assert [response["verdict"]["scores"]["SC"] for response in responses] == [
-        1,
-        0,
-        1,
-        1,
-    ]
-    assert all(
-        response["provenance"]["reader"].startswith("RapidOCR")
-        for response in responses
-    )
+    rows = read_lines(samples)
+    responses = [json.loads(row["filtered_resps"][0]) for row in rows]
+    scores = [response["verdict"]["scores"]["SC"] for response in responses]
+    assert scores == [1, 0, 1, 1]
+    for response in responses:
+        assert response["provenance"]["reader"].startswith("RapidOCR")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "line"),
+    ("data", "line"),
     [
-        (
-            ("--data", "vieval_demo_viescore_tia", "--model", "Parrot"),
-            "unknown dataset 'vieval_demo_viescore_tia'",
-        ),
-        (
-            ("--data", "Another", "--model", "Parrot"),
-            "VLMEvalKit could not build Another",
-        ),
-        (
-            ("--data", "vieval_demo_vqascore_tig", "--model", "Parrot"),
-            "does not support probabilities",
-        ),
+        ("Another", "VLMEvalKit could not build Another"),
+        ("vieval_demo_vqascore_tig", "does not support probabilities"),
     ],
 )
-def test_a_users_mistake_is_one_line_and_an_exit_code(run, arguments, line):
-    done = run(
-        *split("-m vieval_plugin vlmevalkit"),
-        *arguments,
-        *split("--work-dir out --limit 2"),
-    )
+def test_a_users_mistake_is_one_line_and_an_exit_code(run, data, line):
+    done = run(*vlmevalkit(data=data, limit=2))
     assert done.returncode == 1
     [told] = [said for said in done.stderr.splitlines() if line in said]
     assert told.startswith("vieval: ")
@@ -158,27 +124,30 @@ def test_a_users_mistake_is_one_line_and_an_exit_code(run, arguments, line):
 
 
 def test_without_vlmevalkit_a_line_says_what_to_install(run):
-    done = run(*vlmevalkit("--model", "Parrot"), path=())
+    done = run(*vlmevalkit(), path=())
     if "VLMEvalKit" not in done.stderr:
         pytest.skip("VLMEvalKit is installed here")
     assert done.returncode == 1
-    assert (
-        "vieval: VLMEvalKit is not installed; in a separate environment, install"
-        in done.stderr
-    )
+    remedy = "in a separate environment, install"
+    assert f"vieval: VLMEvalKit is not installed; {remedy}" in done.stderr
 
 
 def test_one_that_lacks_what_is_needed_is_refused(run, tmp_path):
     other = tmp_path / "other" / "vlmeval"
-    other.parent.mkdir()
-    __import__("shutil").copytree(STUB / "vlmeval", other)
+    shutil.copytree(STUB / "vlmeval", other)
     (other / "inference.py").write_text("def infer_data_job(dataset, model): ...\n")
-    done = run(*vlmevalkit("--model", "Parrot"), path=(other.parent,))
+    done = run(*vlmevalkit(), path=(other.parent,))
     assert done.returncode == 1
-    assert (
-        "has no vlmeval.inference.infer_data_job(model, work_dir, model_name, dataset, ...); "
-        "known to work:"
-    ) in done.stderr
+    needed = "infer_data_job(model, work_dir, model_name, dataset, ...); known to work:"
+    assert f"has no vlmeval.inference.{needed}" in done.stderr
+
+
+PLAIN = """
+import runpy, sys
+sys.argv = ["run", *"--data vieval_demo_viescore_tie --model Parrot --work-dir out".split()]
+runpy.run_module("vlmeval.run", run_name="__main__")
+"""
+LOADED = "import sys; print([m for m in sys.modules if m.startswith('vieval')])"
 
 
 def test_the_hook_makes_a_plain_run_know_our_datasets(run, tmp_path, monkeypatch):
@@ -188,25 +157,12 @@ def test_the_hook_makes_a_plain_run_know_our_datasets(run, tmp_path, monkeypatch
     hook_files.install()
     assert hook_files.state() == "on"
     begin = f"import site; site.addsitedir({str(site)!r}); "
-    plain = (
-        "import sys, runpy; sys.argv = ['run', '--data', '{}', '--model', 'Parrot', "
-        "'--work-dir', 'out']; "
-    )
-    run_it = (
-        plain.format("vieval_demo_viescore_tie")
-        + "runpy.run_module('vlmeval.run', run_name='__main__')"
-    )
-    hooked = run("-c", begin + run_it)
+    hooked = run("-c", begin + PLAIN)
     assert hooked.returncode == 0, hooked.stderr
     assert "Overall" in hooked.stdout
-    found = run(
-        "-c",
-        begin
-        + "import sys, json; print([m for m in sys.modules if m.startswith('vieval')])",
-    ).stdout
-    assert found == "[]\n"
+    assert run("-c", begin + LOADED).stdout == "[]\n"
     (site / "_vieval_vlmevalkit_hook.py").write_text("# of vieval 0.0.1\n")
     assert hook_files.state() == "old"
     hook_files.remove()
     assert hook_files.state() == "off"
-    assert "not officially supported" in run("-c", begin + run_it).stdout
+    assert "not officially supported" in run("-c", begin + PLAIN).stdout

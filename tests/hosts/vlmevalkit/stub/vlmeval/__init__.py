@@ -1,3 +1,1 @@
-"""As little of VLMEvalKit as its plugin touches: enough to run a dataset through it without the
-500 MB of the real one.
-"""
+"""As much of VLMEvalKit as its plugin touches, without the 500 MB of the real one."""
