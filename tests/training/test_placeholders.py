@@ -36,12 +36,9 @@ def texts(row):
 def test_every_placeholder_is_defused_for_a_trainer(tmp_path):
     file = tmp_path / "a.png"
     said = " and ".join(PLACEHOLDERS)
-    row = written(
-        tmp_path,
-        Message("system", (said,)),
-        Message("user", (Image(file), said, said[:3], Image(file), f"{said}\n{said}")),
-        Message("assistant", (said,)),
-    )
+    shown = (Image(file), said, said[:3], Image(file), f"{said}\n{said}")
+    by_role = {"system": (said,), "user": shown, "assistant": (said,)}
+    row = written(tmp_path, *(Message(*one) for one in by_role.items()))
     whole = "".join(texts(row))
     for placeholder in PLACEHOLDERS:
         assert placeholder not in whole
@@ -54,17 +51,11 @@ def test_none_comes_of_two_texts_side_by_side(tmp_path):
         assert placeholder not in "".join(texts(row))
 
 
+ORDINARY = ["a < b and b > c", "score [7, 8]", "<b>bold</b>", "x <- y"]
+
+
 @pytest.mark.parametrize(
-    "text",
-    [
-        "a < b and b > c",
-        "score [7, 8]",
-        "<b>bold</b>",
-        "x <- y",
-        "{'a': [1]}",
-        "<think>so</think>",
-        "|a|b|",
-    ],
+    "text", [*ORDINARY, "{'a': [1]}", "<think>so</think>", "|a|b|"]
 )
 def test_ordinary_text_stays_as_it_is(text):
     assert defused(text) == text

@@ -8,7 +8,7 @@ import pytest
 
 from tests import t2i_eval_run, tiny_model
 from tests.refusals import refusal
-from tests.stored_results import read_lines
+from tests.stored_results import read_lines, write_lines
 from tests.tables import table
 from vieval_plugin.cli import main
 from vieval_plugin.results.training_records import trained_on
@@ -24,23 +24,14 @@ run = t2i_eval_run.run  # a fixture
 def exported(run, tmp_path_factory):
     """What `vieval export` makes of a run of T2I-Eval."""
     out = tmp_path_factory.mktemp("exported") / "train.jsonl"
-    command = [
-        "export",
-        "t2i_eval",
-        str(run / "verdicts.jsonl"),
-        *split(f"--out {out} --trainer trl"),
-    ]
-    assert main(command) == 0
+    command = f"export t2i_eval {run}/verdicts.jsonl --out {out} --trainer trl"
+    assert main(split(command)) == 0
     return out
 
 
 def altered(exported, tmp_path, **changes):
-    first, *rest = exported.read_text().splitlines()
-    file = tmp_path / "altered.jsonl"
-    file.write_text(
-        "\n".join([*rest, json.dumps({**json.loads(first), **changes})]) + "\n"
-    )
-    return file
+    first, *rest = read_lines(exported)
+    return write_lines(tmp_path / "altered.jsonl", [*rest, {**first, **changes}])
 
 
 def test_every_turn_that_is_learnt_has_what_came_before_it(exported):
@@ -54,21 +45,15 @@ def test_every_turn_that_is_learnt_has_what_came_before_it(exported):
 
 
 def test_each_turn_of_a_longer_conversation_is_learnt_by_itself(exported, tmp_path):
-    row = json.loads(exported.read_text().splitlines()[0])
-    messages = [*row["messages"], *row["messages"]]
-    own = [
-        place
-        for place, message in enumerate(messages)
-        if message["role"] == "assistant"
-    ]
-    images = row["images"] * 2
+    row, *_ = read_lines(exported)
+    messages, images = row["messages"] * 2, row["images"] * 2
+    roles = [message["role"] for message in messages]
+    own = [place for place, role in enumerate(roles) if role == "assistant"]
     file = altered(exported, tmp_path, messages=messages, images=images, trained=own)
     turns = read([file])[-len(own) :]
     assert [len(turn.prompt) for turn in turns] == own
-    assert [len(turn.images) for turn in turns] == [
-        len(row["images"]),
-        2 * len(row["images"]),
-    ]
+    count = len(row["images"])
+    assert [len(turn.images) for turn in turns] == [count, 2 * count]
 
 
 @pytest.mark.parametrize(*table("bad_conversations_name_the_row.jsonl"))
@@ -84,8 +69,8 @@ def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path):
     tuning = Tuning("base", seed=0)
     assert sft._resume_or_begin(checkpoints, tuning) is None
     (checkpoints / "checkpoint-3").mkdir()
-    found = sft._resume_or_begin(checkpoints, tuning)
-    assert found == (str(checkpoints / "checkpoint-3"))
+    kept = str(checkpoints / "checkpoint-3")
+    assert sft._resume_or_begin(checkpoints, tuning) == kept
     line = refusal(sft._resume_or_begin, checkpoints, Tuning("base", seed=1))
     assert "trained with seed 0, got 1; use the same value" in line
     (checkpoints / "options.json").write_text("[[")
@@ -100,40 +85,29 @@ FREE = "free disk space or choose another --out"
 @pytest.mark.parametrize(
     ("tuning", "error", "said"),
     [
-        (
-            {"batch_size": 8},
-            MemoryError(),
-            "--batch-size 4 --accumulate 2, which trains the same",
-        ),
+        ({"batch_size": 8}, MemoryError(), "4 --accumulate 2, which trains the same"),
         ({"batch_size": 1, "tune": "full"}, MemoryError(), "use --tune lora"),
         ({"batch_size": 1}, RuntimeError("not enough memory"), "use a smaller base"),
         ({}, OSError(28, "No space left on device"), FREE),
         ({}, RuntimeError(FULL), "free disk space"),
+        # which is not called memory or room
+        ({}, FileNotFoundError(2, "No such file", "a.png"), None),
     ],
 )
 def test_what_runs_out_is_one_line(tuning, error, said):
+    raised = VievalError if said else FileNotFoundError
     with (
-        pytest.raises(VievalError, match=said),
+        pytest.raises(raised, match=said),
         enough_memory(Tuning("b", **tuning), "turns"),
         sft._enough_room(Path("out")),
     ):
         raise error
 
 
-def test_other_errors_are_not_called_memory_or_room():
-    with (
-        pytest.raises(FileNotFoundError),
-        enough_memory(Tuning("b"), "turns"),
-        sft._enough_room(Path("out")),
-    ):
-        raise FileNotFoundError(2, "No such file or directory", "a.png")
-
-
 @pytest.mark.parametrize("options", [["--held-out", "1"], ["--learning-rate", "-1"]])
 def test_bad_options_are_one_line(exported, tmp_path, vieval, options):
-    printed = vieval(
-        f"train sft {exported} --base none --out {tmp_path}/out", *options, code=1
-    ).err
+    command = f"train sft {exported} --base none --out {tmp_path}/out"
+    printed = vieval(command, *options, code=1).err
     name, value = options
     assert name in printed
     assert value in printed
@@ -144,22 +118,15 @@ def test_bad_options_are_one_line(exported, tmp_path, vieval, options):
 def test_a_tuned_model_has_learnt_and_is_a_model_again(exported, tmp_path, capsys):
     pytest.importorskip("trl")
     base = tiny_model.build(tmp_path / "base")
-    plan = split(
-        "--steps 6 --batch-size 2 --learning-rate 3e-3 --held-out 0.4 --tune full"
-    )
-    command = [
-        *split(f"train sft {exported} --base"),
-        str(base),
-        "--out",
-        str(tmp_path / "tuned"),
-        *plan,
-    ]
-    assert main(command) == 0
-    record = json.loads((tmp_path / "tuned" / "training_record.json").read_text())
+    tuned = tmp_path / "tuned"
+    plan = "--steps 6 --batch-size 2 --learning-rate 3e-3 --held-out 0.4 --tune full"
+    command = f"train sft {exported} --base {base} --out {tuned} {plan}"
+    assert main(split(command)) == 0
+    record = json.loads((tuned / "training_record.json").read_text())
     losses = record["losses"]
     assert losses["held_out_after"] < losses["held_out_before"]
-    assert trained_on(tmp_path / "tuned") == set(record["uids"])
+    assert trained_on(tuned) == set(record["uids"])
     assert not set(record["uids"]) & set(record["held_out_uids"])
     assert "held out: loss" in capsys.readouterr().out
-    assert (tmp_path / "tuned" / "model.safetensors").exists()
-    assert not (tmp_path / "tuned" / "checkpoints").exists()
+    assert (tuned / "model.safetensors").exists()
+    assert not (tuned / "checkpoints").exists()
