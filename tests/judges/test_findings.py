@@ -1,5 +1,6 @@
 """Test that findings are words of ours, never those of a server or a model."""
 
+import itertools
 import json
 
 import pytest
@@ -28,18 +29,14 @@ T2I_EVAL |= {f"structure: {rule}" for rule in RULES}
 PLANS = ("unreadable", "no entry", "no tool", "tool not offered")
 CIGEVAL = {f"plan: {slip}" for slip in (*PLANS, "unknown tool", "forbidden tool")}
 CIGEVAL |= {"action: forbidden tool", "action: unknown tool"}
-CIGEVAL |= {
-    f"{what}: {tool}"
-    for what in ("plan", "action", "tool failed")
-    for tool in tools.registry()
-}
+USES = itertools.product(("plan", "action", "tool failed"), tools.registry())
+CIGEVAL |= {f"{what}: {tool}" for what, tool in USES}
 
 ATTRIBUTE = {"name": SAID, "value": SAID, "question": SAID}
 STRUCTURE = {"entities": [{"name": SAID, "attributes": [ATTRIBUTE]}]}
 UNKNOWN_TOOL = {"tool": SAID, "plan": [{"task_id": 1, "tool": SAID}], "score": 7}
 REPLIES = {
     "refused by the server": Failure(Status.REFUSAL, SAID),
-    "a failed call": Failure(Status.API_ERROR, SAID),
     "prose": Text(SAID),
     "refused in words": Text(f"I'm sorry, I can't assist with that. {SAID}"),
     "an unknown tool": Text(json.dumps(UNKNOWN_TOOL)),

@@ -22,13 +22,10 @@ def test_asks_of_all_that_are_under_way_are_one_list_and_results_come_in_order()
     assert results == [["re a0"], [], ["re c0", "re c1", "re c1"]]
 
 
-def test_nothing_is_asked_for_no_programs():
-    assert run(gather([])) == ([], [])
-
-
-def test_a_program_that_asks_an_empty_list_goes_on():
+def test_no_programs_ask_nothing_and_one_that_asks_an_empty_list_goes_on():
     def silent():
         heard = yield []
         return heard
 
+    assert run(gather([])) == ([], [])
     assert run(gather([silent(), counting("a", 1)])) == ([["a0"]], [[], ["re a0"]])

@@ -60,9 +60,8 @@ def instance(schema, number, counter):
     if "enum" in schema:
         return schema["enum"][number % len(schema["enum"])]
     properties = schema.get("properties", {})
-    answer = {
-        name: instance(part, number, counter) for name, part in properties.items()
-    }
+    parts = properties.items()
+    answer = {name: instance(part, number, counter) for name, part in parts}
     if "choices" in properties:
         return {**answer, "answer": answer["choices"][0]}
     if "parents" in properties:
@@ -125,9 +124,8 @@ def test_what_a_sample_lacks_is_named_and_nothing_is_asked(name, setting, mode):
     if judge.spec.rates == "contest":
         whole = whole.candidates[0]
     for role in whole.images:
-        others = {
-            other: image for other, image in whole.images.items() if other != role
-        }
+        images = whole.images.items()
+        others = {other: image for other, image in images if other != role}
         lacking = replace(whole, images=others)
         played = play(judge.program(lacking), answer=answering())
         if played.asks:  # another image serves
@@ -139,9 +137,7 @@ def test_what_a_sample_lacks_is_named_and_nothing_is_asked(name, setting, mode):
 
 
 @cases
-def test_every_call_has_a_step_and_a_verdict_leads_back_to_its_calls(
-    name, setting, mode
-):
+def test_every_call_has_a_step_and_a_verdict_leads_back_to_it(name, setting, mode):
     judge = made(name, setting, mode)
     judged = shown(judge)
     played = play(judge.program(judged), answer=answering())
@@ -151,29 +147,25 @@ def test_every_call_has_a_step_and_a_verdict_leads_back_to_its_calls(
         exchanges = conversation(judge.program, judged, played.verdict)
         assert len(exchanges) == len(played.asks)
         assert all(exchange.ask in played.asks for exchange in exchanges)
-        steps = {
-            path: iter([step for step in played.verdict.trace if step.path == path])
-            for path in asked
-        }
-        again = play(
-            judge.program(judged),
-            answer=lambda ask: recorded_reply(ask, next(steps[ask.path])),
-        )
+        steps = defaultdict(list)
+        for step in played.verdict.trace:
+            steps[step.path].append(step)
+        answer = lambda ask: recorded_reply(ask, steps[ask.path].pop(0))
+        again = play(judge.program(judged), answer=answer)
         assert again.verdict.scores == played.verdict.scores
+
+
+ROLES = ("source", "output", "subject", "control", "concept_1", "concept_2")
 
 
 def numbered(spec, kind, number):
     """A sample of a kind, or a contest, with images and texts of its number."""
-    images = {
-        role: Image(Path(f"{role}_{number}.png"))
-        for role in ("source", "output", "subject", "control", "concept_1", "concept_2")
-    }
+    images = {role: Image(Path(f"{role}_{number}.png")) for role in ROLES}
     one = sample(kind)
     texts = {**one.texts, "prompt": f"a red cat and {number} dogs", "subject": "dog"}
-    samples = [
-        replace(one, id=replace(one.id, image_model=model), images=images, texts=texts)
-        for model in "ab"
-    ]
+    one = replace(one, images=images, texts=texts)
+    names = (replace(one.id, image_model=model) for model in "ab")
+    samples = [replace(one, id=name) for name in names]
     if spec.rates == "sample":
         return samples[0]
     return Contest(SampleId("own", kind, "", str(number)), tuple(samples))

@@ -8,10 +8,8 @@ import pytest
 from vieval_plugin.judges.answer_formats import parse_labelled_lines
 from vieval_plugin.judges.parsing import REFUSAL_INSIDE
 
-ROWS = [
-    json.loads(line)
-    for line in Path(__file__).with_name("labelled_lines.jsonl").open(encoding="utf-8")
-]
+TABLE = Path(__file__).with_name("labelled_lines.jsonl")
+ROWS = [json.loads(line) for line in TABLE.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["kind"] for row in ROWS])

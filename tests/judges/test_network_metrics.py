@@ -17,23 +17,20 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.judges.spec import missing_inputs_reason
 
 METRIC = {metric.name: metric for metric in NETWORK_METRICS}
-IMAGES = {
-    role: Image(role.encode())
-    for role in ("output", "source", "mask", "subject", "control", "concepts")
-}
+ROLES = ("output", "source", "mask", "subject", "control", "concepts")
+IMAGES = {role: Image(role.encode()) for role in ROLES}
+TEXTS = {"prompt": "a red toy", "instruction": "make it blue"}
+TEXTS |= {"source_caption": "a red toy", "target_prompt": "a blue toy"}
 
 
 def sample(kind):
-    return Sample(
-        SampleId("b", kind, "m", "u"),
-        IMAGES,
-        {
-            "prompt": "a red toy",
-            "instruction": "make it blue",
-            "source_caption": "a red toy",
-            "target_prompt": "a blue toy",
-        },
-    )
+    return Sample(SampleId("b", kind, "m", "u"), IMAGES, TEXTS)
+
+
+def only_ask(judge, asked):
+    """What a judge asks about a sample."""
+    [ask] = play(prepared(judge).program(asked), [Measurement(0.5)]).asks
+    return ask
 
 
 @pytest.mark.parametrize("spec", NETWORK_SPECS, ids=lambda spec: spec.name)
@@ -41,10 +38,8 @@ def test_each_asks_the_scorer_of_its_name_and_is_reported_against_all(spec):
     assert spec.scored
     assert spec.against_all
     for kind in spec.needs:
-        played = play(
-            prepared(spec.name).program(sample(kind)),
-            [Measurement(0.5, "weights@1", ("the text was truncated",))],
-        )
+        program = prepared(spec.name).program(sample(kind))
+        played = play(program, [Measurement(0.5, "weights@1", ("truncated",))])
         [ask] = played.asks
         assert isinstance(ask, Measure)
         assert (ask.metric, ask.backbone) == (spec.name, spec.name)
@@ -62,9 +57,8 @@ def test_each_asks_the_scorer_of_its_name_and_is_reported_against_all(spec):
     ],
 )
 def test_each_is_asked_on_the_kinds_of_the_paper(judge, kinds, reference):
-    spec = prepared(judge).spec
-    assert list(spec.needs) == kinds
-    [ask] = play(prepared(judge).program(sample(kinds[0])), [Measurement(0.5)]).asks
+    assert list(prepared(judge).spec.needs) == kinds
+    ask = only_ask(judge, sample(kinds[0]))
     assert ask.images["image"] == Image(b"output")
     assert ask.images.get("reference") == (reference and Image(reference.encode()))
     assert ask.texts == ({} if reference else {"text": "a red toy"})
@@ -72,24 +66,20 @@ def test_each_is_asked_on_the_kinds_of_the_paper(judge, kinds, reference):
 
 @pytest.mark.parametrize("judge", ["clip_i", "dino"])
 def test_an_edit_is_compared_with_its_source(judge):
-    edit = replace(
-        sample("tie"), images={role: IMAGES[role] for role in ("output", "source")}
-    )
+    shown = {role: IMAGES[role] for role in ("output", "source")}
+    edit = replace(sample("tie"), images=shown)
     assert not missing_inputs_reason(prepared(judge).spec, edit)
-    [ask] = play(prepared(judge).program(edit), [Measurement(0.5)]).asks
-    assert ask.images["reference"] == Image(b"source")
+    assert only_ask(judge, edit).images["reference"] == Image(b"source")
 
 
 def test_the_direction_of_an_edit_needs_both_captions():
-    [ask] = play(
-        prepared("clip_direction").program(sample("tie")), [Measurement(0.5)]
-    ).asks
+    ask = only_ask("clip_direction", sample("tie"))
     assert ask.texts == {"source_text": "a red toy", "output_text": "a blue toy"}
     assert ask.images["source"] == Image(b"source")
     bare = replace(sample("tie"), texts={"source_caption": "a red toy"})
-    assert "output_caption or target_prompt" in missing_inputs_reason(
-        prepared("clip_direction").spec, bare
-    )
+    spec = prepared("clip_direction").spec
+    lacking = "output_caption or target_prompt"
+    assert lacking in missing_inputs_reason(spec, bare)
 
 
 def test_a_sample_without_a_prompt_is_not_applicable():

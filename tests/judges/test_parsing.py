@@ -87,14 +87,7 @@ def test_a_refusal_in_the_reasoning_is_counted_and_not_obeyed():
 # What is not.
 
 
-UNSURE = [
-    "[7, ?]",
-    "[7, ?, 8]",
-    "[7, ...]",
-    "[~7, 8]",
-    "[<7, 8]",
-    "[7 (good), 8 (bad)]",
-]
+UNSURE = ["[7, ?]", "[7, ?, 8]", "[7, ...]", "[~7, 8]", "[<7, 8]", "[7 (a), 8 (b)]"]
 UNLISTED = ["8,5", "7, 8", "7_0", "**7**", "7.5.1"]
 BROKEN = ["[1 0, 8]", "[1<think>hm</think>0, 8]", "[7, 8], // a draft", "[\\u0037, 8]"]
 
@@ -145,12 +138,10 @@ SCORES = ['"score": [1, 2], ', "'score': [3, 4]", '{"score": [1, 2]}', "{'score'
 MARKS = [*"{}[]\"':,\\ \n`\u2019“/*#", "<think>", "</think>", "```json\n", "||V^=^V||"]
 WORDS = ["score", "reasoning", "score: 9"]
 FRAGMENTS = [*MARKS, *WORDS, *NUMBERS, *SCORES, ANSWER]
-texts = st.one_of(
-    st.text(), st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join)
-)
-score_lists = st.lists(
-    st.one_of(st.integers(0, 10), st.floats(0, 10)), min_size=1, max_size=3
-)
+fragments = st.lists(st.sampled_from(FRAGMENTS), max_size=25)
+texts = st.one_of(st.text(), fragments.map("".join))
+numbers = st.one_of(st.integers(0, 10), st.floats(0, 10))
+score_lists = st.lists(numbers, min_size=1, max_size=3)
 
 
 @st.composite
