@@ -57,7 +57,7 @@ def examples(sample, judge, verdict):
     return [one for unit in found for one in unit.examples]
 
 
-def label(example):
+def asked_in(example):
     """The question of an example."""
     return example.id.rpartition(".png/")[2]
 
@@ -80,7 +80,7 @@ def test_the_conversation_is_told_again_with_images(judge, sample):
 
 def test_of_the_first_form_each_call_is_an_example_with_what_its_tool_showed(sample):
     verdict, asked = held(PAPER, sample)
-    made = {label(one): one for one in examples(sample, PAPER, verdict)}
+    made = {asked_in(one): one for one in examples(sample, PAPER, verdict)}
     assert list(made) == ["plan", "edit/rating", "restraint/rating"]
     chats = {label_of(ask): ask for ask in asked if isinstance(ask, Chat)}
     for label, one in made.items():
@@ -95,7 +95,7 @@ def test_of_the_first_form_each_call_is_an_example_with_what_its_tool_showed(sam
 def test_in_the_second_form_a_sub_question_is_one_example(sample):
     verdict, _ = held(REACT, sample)
     made = examples(sample, REACT, verdict)
-    assert list(map(label, made)) == ["edit/turn 2", "restraint/turn 2"]
+    assert list(map(asked_in, made)) == ["edit/turn 2", "restraint/turn 2"]
     for one in made:
         assert [message.role for message in one.messages] == ["user", "assistant"] * 2
         assert one.trained == (1, 3)
