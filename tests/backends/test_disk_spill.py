@@ -67,9 +67,7 @@ def test_without_anything_to_put_there_no_folder_is_made(folder):
     spill.close()
 
 
-def test_images_stay_in_memory_where_no_file_can_be_written(
-    folder, monkeypatch, capsys
-):
+def test_images_stay_where_no_file_can_be_written(folder, monkeypatch, capsys):
     def full(path, data):
         with path.open("wb") as file:
             file.write(data[:1])

@@ -119,17 +119,14 @@ def test_vllm_in_this_process_is_believed_no_more_than_a_server(never):
         return SimpleNamespace(decoded_token=token, logprob=value)
 
     def told(logprobs):
-        return _reply(
-            ASK, SimpleNamespace(outputs=[SimpleNamespace(logprobs=logprobs)])
-        )
+        output = SimpleNamespace(logprobs=logprobs)
+        return _reply(ASK, SimpleNamespace(outputs=[output]))
 
     yes = entry("Yes", -0.5)
     assert told([{0: entry("Maybe", never), 1: yes}]).status is Status.API_ERROR
     assert told(None).status is Status.API_ERROR
     masked = entry("Maybe", -math.inf)
-    assert told([{0: masked, 1: yes}]).low[0] == pytest.approx(
-        math.exp(-0.5)
-    )  # a token that is masked
+    assert told([{0: masked, 1: yes}]).low[0] == pytest.approx(math.exp(-0.5))
 
 
 @pytest.mark.parametrize("definition", ["first_token", "sequence_mean"])
@@ -203,9 +200,8 @@ def test_a_verdict_that_cannot_be_written_is_a_tool_error_of_its_sample(verdict)
     fine, ended = Verdict({"O": 0.5}, Status.OK), {}
     programs = lambda: [program(one) for one in (fine, verdict, fine)]
     in_steps = run_in_batches(programs(), lambda asked: [])
-    asyncio.run(
-        run_concurrently(programs(), never, live=2, on_outcome=ended.__setitem__)
-    )
+    about = {"live": 2, "on_outcome": ended.__setitem__}
+    asyncio.run(run_concurrently(programs(), never, **about))
     for outcomes in (in_steps, [ended[number] for number in range(3)]):
         statuses = [outcome.verdict.status for outcome in outcomes]
         assert statuses == [Status.OK, Status.TOOL_ERROR, Status.OK]
@@ -226,10 +222,9 @@ async def test_one_nan_is_one_sample_without_a_score(store, samples_file, tmp_pa
         lines = file.read_text().splitlines()
         return [json.loads(line, parse_constant=pytest.fail) for line in lines]
 
-    made = [
-        {**row, "kind": "tig", "texts": {"prompt": f"a cat {n}"}}
-        for n, row in enumerate(rows(samples_file))
-    ]
+    made = rows(samples_file)
+    for number, row in enumerate(made):
+        row |= {"kind": "tig", "texts": {"prompt": f"a cat {number}"}}
     samples_file.write_text("\n".join(map(json.dumps, made)))
     async with serving(answer) as (url, _):
         command = ["score", str(samples_file), "--judge", "vqascore", "--out", str(out)]

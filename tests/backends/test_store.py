@@ -195,9 +195,8 @@ def test_two_processes_write_a_store_at_once(path):
 
 def test_many_who_make_a_store_at_the_same_moment_all_get_it(tmp_path):
     for number in range(10):
-        opening = lambda number=number: Store(tmp_path / f"{number}.sqlite").add(
-            "k", "m", Text("x")
-        )
+        file = tmp_path / f"{number}.sqlite"
+        opening = lambda file=file: Store(file).add("k", "m", Text("x"))
         assert in_processes(*[opening] * 4)
 
 
