@@ -13,12 +13,7 @@ from vieval_plugin.judges.protocol import Image, Measure
 METRICS = ("clip_score", "clip_i", "clip_direction", "dino", "lpips")
 
 
-TEXTS = (
-    "a red toy on the table",
-    "photo of a dog",
-    "a cat",
-    "xyz 12, on the red table!",
-)
+TEXTS = ("a red toy on the table", "photo of a dog", "a cat", "xyz 12, on the table!")
 
 
 def scorers(models, **options):

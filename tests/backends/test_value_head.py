@@ -168,9 +168,7 @@ def test_images_side_by_side_are_one_image(bases, head, tmp_path):
     assert found.value == near(directly(bases["qwen"], head, one, last, shown=[whole]))
 
 
-def test_positions_may_count_tokens_of_images_like_those_of_words(
-    bases, head, tmp_path
-):
+def test_tokens_of_images_may_count_like_those_of_words(bases, head, tmp_path):
     import torch
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
@@ -198,9 +196,7 @@ def test_positions_may_count_tokens_of_images_like_those_of_words(
     assert found.value != near(directly(qwen, head, one, last), 1e-2)
 
 
-def test_fewer_pixels_and_single_precision_are_of_the_description(
-    bases, head, tmp_path
-):
+def test_pixels_and_precision_are_of_the_description(bases, head, tmp_path):
     found = set()
     for number, more in enumerate([{}, {"max_pixels": 56 * 56}, {"dtype": "bfloat16"}]):
         network = {"base": bases["qwen"], "head": head, **more}
@@ -242,9 +238,6 @@ def refused(folder, images=2, **options):
     return refusal(measure, folder, asks(1, images), **options)
 
 
-OTHER_TEMPLATE = {"template": "../x.jinja", "text": ""}
-
-
 @pytest.mark.parametrize(
     ("network", "further", "line"),
     [
@@ -253,8 +246,7 @@ OTHER_TEMPLATE = {"template": "../x.jinja", "text": ""}
         ({"position": {"after": "x"}}, {}, "unknown key network.position"),
         ({"head": None}, {}, "network: set exactly one of `head` and `weights`"),
         ({}, {"template": "x.jinja"}, "one of text and template"),
-        ({}, OTHER_TEMPLATE, "is not in the folder"),
-        ({}, {"template": "x.jinja", "text": ""}, "is not in the folder"),
+        ({}, {"template": "../x.jinja", "text": ""}, "is not in the folder"),
         ({}, {"text": "{% for %}"}, "line 1"),
         ({"position": {"at": "a", "before": "b"}}, {}, "network.position"),
     ],

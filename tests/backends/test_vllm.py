@@ -97,9 +97,8 @@ def cached():
     url = URL.removesuffix("/v1") + "/metrics"
     with urllib.request.urlopen(url, timeout=30) as answer:
         text = answer.read().decode()
-    lines = (
-        rf"^vllm:prefix_cache_{n}_total\{{.*\}} (\S+)$" for n in ("queries", "hits")
-    )
+    names = ("queries", "hits")
+    lines = (rf"^vllm:prefix_cache_{name}_total\{{.*\}} (\S+)$" for name in names)
     return [float(re.search(line, text, re.MULTILINE)[1]) for line in lines]
 
 

@@ -32,10 +32,7 @@ def test_its_mode_is_what_the_users_umask_leaves(tmp_path, mask):
         (tmp_path / "plain.txt").write_text("x")
     finally:
         os.umask(before)
-    modes = {
-        stat.S_IMODE((tmp_path / name).stat().st_mode)
-        for name in ("out.txt", "plain.txt")
-    }
+    modes = {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     assert modes == {0o666 & ~mask}
 
 
@@ -69,18 +66,14 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch, stop):
         write_whole(tmp_path / "out.txt", b"x", "--html")
     assert os.listdir(tmp_path) == []
     if caught.type is VievalError:
-        assert str(caught.value).endswith(
-            "out.txt: No space left on device; free disk space or choose another --html"
-        )
+        full = "No space left on device; free disk space or choose another --html"
+        assert str(caught.value).endswith(f"out.txt: {full}")
 
 
 def test_where_it_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(
-        VievalError,
-        match=r"cannot write .*out.txt: .+; free disk space or choose another --out",
-    ):
-        write_whole(tmp_path / "file" / "out.txt", ["x"])
+    advice = "cannot write .*out.txt: .+; free disk space or choose another --out"
+    refuses(advice, write_whole, tmp_path / "file" / "out.txt", ["x"])
     refuses("choose another folder", write_whole, tmp_path, ["x"], "folder")
     assert os.listdir(tmp_path) == ["file"]
     assert not [name for name in os.listdir(tmp_path.parent) if name.endswith(".part")]

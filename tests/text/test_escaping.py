@@ -14,9 +14,8 @@ from tests.tables import table
 from vieval_plugin.text.escaping import console, csv_cell, csv_text, html, markdown, say
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
-anything = st.text(st.characters(), max_size=60) | st.text(
-    "\\`|[]()!#<>&*_-=~:/.w\n\r\t\x1b\u202ea ", max_size=60
-)
+SIGNS = "\\`|[]()!#<>&*_-=~:/.w\n\r\t\x1b\u202ea "
+anything = st.text(st.characters(), max_size=60) | st.text(SIGNS, max_size=60)
 
 
 def steering(text):
@@ -111,9 +110,7 @@ def test_lines_go_to_standard_output(capsys):
     say("a\nb", "c")
     assert capsys.readouterr().out == "a b\nc\n"
     say("::error::x", " ::stop-commands::y", "a ##[error]z", "a::b")
-    assert (
-        capsys.readouterr().out
-        == ":\\:error::x\n :\\:stop-commands::y\na ##\\[error]z\na::b\n"
-    )
+    told = ":\\:error::x\n :\\:stop-commands::y\na ##\\[error]z\na::b\n"
+    assert capsys.readouterr().out == told
     say("d", file=sys.stderr)
     assert capsys.readouterr().err == "d\n"

@@ -12,19 +12,19 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("colour", [True, False])
-def test_on_a_terminal_the_answer_is_bold_and_prose_is_wrapped(monkeypatch, colour):
+@pytest.mark.parametrize(
+    ("no_color", "bold", "dim", "end"),
+    [("", "\x1b[1m", "\x1b[2m", "\x1b[0m"), ("1", "", "", "")],
+)
+def test_on_a_terminal_an_answer_is_bold(monkeypatch, no_color, bold, dim, end):
+    """Its prose is wrapped."""
     monkeypatch.setenv("COLUMNS", "60")
-    monkeypatch.setenv("NO_COLOR", "" if colour else "1")
+    monkeypatch.setenv("NO_COLOR", no_color)
     evidence, row = "word " * 20, "a  " + "0.1  " * 30
     lines = ("mine is best.", evidence.strip(), "", row, "note: nobody rated it")
     say(*lines, file=(terminal := Terminal()), answer=True)
     first, *wrapped, empty, table, note = terminal.getvalue().splitlines()
-    assert (first, note) == (
-        ("\x1b[1mmine is best.\x1b[0m", "\x1b[2mnote: nobody rated it\x1b[0m")
-        if colour
-        else (lines[0], lines[-1])
-    )
+    assert (first, note) == (f"{bold}{lines[0]}{end}", f"{dim}{lines[-1]}{end}")
     assert max(map(len, wrapped)) <= 60 < len(table)
     assert (" ".join(wrapped), empty) == (lines[1], "")
     say(*lines, file=(pipe := io.StringIO()), answer=True)

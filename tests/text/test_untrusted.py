@@ -166,13 +166,11 @@ def test_a_report_asks_after_no_option_but_the_folders_of_models(text, tmp_path,
 def test_a_strange_option_is_one_line(
     option, text, tmp_path, samples_file, monkeypatch, capfd
 ):
-    options = {
-        "data": {"data": text},
-        "uids": {"uids": text},
-        "pack": {"judges": {"viescore": {"pack": text}}},
-        "scorer": {"scorers": {"dino": {"model": text}}},
-        "base_url": {},
-    }[option]
+    options = {option: text} if option in ("data", "uids") else {}
+    if option == "pack":
+        options["judges"] = {"viescore": {"pack": text}}
+    if option == "scorer":
+        options["scorers"] = {"dino": {"model": text}}
     url = f"http://[{text}" if option == "base_url" else "http://127.0.0.1:9/v1"
     backbone = {"model": "m", "base_url": url, "retries": 0, "patience": 0.1}
     options |= {"store": {"use": False}, "backbones": {"judge": backbone}}
