@@ -11,6 +11,7 @@ from tests import tiny_detector, tiny_scorers, tiny_segmenter
 from tests.extras import needs
 from tests.pictures import encoded
 from tests.refusals import refusal
+from vieval_plugin import Image, Sample, SampleId, Status
 from vieval_plugin.api.judge import Judge
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
@@ -20,14 +21,7 @@ from vieval_plugin.backends.weights import Origin
 from vieval_plugin.config import Scorer
 from vieval_plugin.images import decode
 from vieval_plugin.judges.objects import COLORS, detected_objects
-from vieval_plugin.judges.protocol import (
-    Image,
-    Sample,
-    SampleId,
-    Status,
-    ToolResult,
-    UseTool,
-)
+from vieval_plugin.judges.protocol import ToolResult, UseTool
 from vieval_plugin.run.evaluate import evaluate
 from vieval_plugin.run.router import Router, refuse_questions
 

@@ -26,19 +26,13 @@ from tests.one_server import (
     serving,
 )
 from tests.pictures import plain
+from vieval_plugin import Image
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.request_form import HALF_CHARACTER, NO_PROBABILITIES
 from vieval_plugin.backends.http.responses import tokens_of
 from vieval_plugin.backends.reply_checks import probabilities
-from vieval_plugin.judges.protocol import (
-    Chat,
-    Failure,
-    Image,
-    Likelihood,
-    Message,
-    Text,
-)
+from vieval_plugin.judges.protocol import Chat, Failure, Likelihood, Message, Text
 
 pytestmark = pytest.mark.usefixtures("short_waits")
 

@@ -16,16 +16,11 @@ import pytest
 from tests import tiny_model, tiny_more_models
 from tests.picture_questions import PICTURES, QUESTION, ask, drawn, likelihood
 from tests.refusals import refuses
+from vieval_plugin import Status
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.judges.protocol import (
-    Chat,
-    Likelihood,
-    Message,
-    Probabilities,
-    Status,
-)
+from vieval_plugin.judges.protocol import Chat, Likelihood, Message, Probabilities
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")

@@ -11,20 +11,13 @@ from tests.pictures import plain
 from tests.playing import first_asks, images_of, play, prepared, text_of
 from tests.refusals import refusal
 from tests.tables import table
+from vieval_plugin import Image, Sample, SampleId, Status
 from vieval_plugin.backends.image_tools.tools import run
 from vieval_plugin.images import decode, pixels
 from vieval_plugin.judges.adiee import SPELLINGS, UNLIKELY, read_number
 from vieval_plugin.judges.adiee.question import answer_text, form_of, question_text
 from vieval_plugin.judges.probabilities import mean_bounds
-from vieval_plugin.judges.protocol import (
-    Image,
-    Probabilities,
-    Sample,
-    SampleId,
-    Status,
-    Text,
-    UseTool,
-)
+from vieval_plugin.judges.protocol import Probabilities, Text, UseTool
 from vieval_plugin.judges.tools.side_by_side import side_by_side
 from vieval_plugin.prompts import packs
 

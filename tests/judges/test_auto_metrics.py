@@ -12,22 +12,14 @@ import pytest
 from tests.pictures import encoded
 from tests.playing import play
 from tests.refusals import refuses
+from vieval_plugin import Image, Sample, SampleId, Status
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics import pixel_metrics as backend
 from vieval_plugin.backends.metrics.batcher import Batcher
 from vieval_plugin.backends.metrics.pixel_metrics import WORKING_SIDE, measure
 from vieval_plugin.judges import auto_metrics
 from vieval_plugin.judges.auto_metrics import AutoMetric, judge
-from vieval_plugin.judges.protocol import (
-    Failure,
-    Image,
-    Measure,
-    Measurement,
-    Sample,
-    SampleId,
-    Status,
-    Text,
-)
+from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Text
 
 METRICS = {metric.name: metric for metric in auto_metrics.METRICS}
 ROLES = ("output", "source", "mask", "subject", "control", "concepts")

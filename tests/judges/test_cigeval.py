@@ -20,16 +20,10 @@ from tests.cigeval_script import (
 )
 from tests.refusals import refuses
 from tests.tables import table
+from vieval_plugin import Status
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.cigeval.plan import read_plan
-from vieval_plugin.judges.protocol import (
-    Box,
-    Failure,
-    Status,
-    Text,
-    ToolResult,
-    UseTool,
-)
+from vieval_plugin.judges.protocol import Box, Failure, Text, ToolResult, UseTool
 from vieval_plugin.judges.tools import Tool, from_json
 
 # what the detector looks for by the released code

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.playing import play
+from vieval_plugin import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.judges.contests import (
     RANKING,
     SCHEMES,
@@ -19,17 +20,7 @@ from vieval_plugin.judges.contests import (
     fault,
     ranks,
 )
-from vieval_plugin.judges.protocol import (
-    Chat,
-    Image,
-    Message,
-    Sample,
-    SampleId,
-    Status,
-    Step,
-    Text,
-    Verdict,
-)
+from vieval_plugin.judges.protocol import Chat, Message, Step, Text
 from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.judges.viescore import SPEC
 

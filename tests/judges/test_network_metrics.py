@@ -5,15 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.playing import play, prepared
+from vieval_plugin import Image, Sample, SampleId, Status
 from vieval_plugin.judges.auto_metrics import NETWORK_METRICS, NETWORK_SPECS, verdict_of
-from vieval_plugin.judges.protocol import (
-    Image,
-    Measure,
-    Measurement,
-    Sample,
-    SampleId,
-    Status,
-)
+from vieval_plugin.judges.protocol import Measure, Measurement
 from vieval_plugin.judges.spec import missing_inputs_reason
 
 METRIC = {metric.name: metric for metric in NETWORK_METRICS}

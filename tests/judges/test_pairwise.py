@@ -26,21 +26,13 @@ from tests.asked_contests import (
 )
 from tests.pictures import plain
 from tests.playing import first_asks, images_of, play, prepared, text_of
+from vieval_plugin import Image, Sample, SampleId, Status
 from vieval_plugin.judges import pairwise
 from vieval_plugin.judges.contests import FIRST, SCHEMES, SECOND, Contest, ranks
 from vieval_plugin.judges.pairwise import preference_of, step_of
 from vieval_plugin.judges.pairwise.question import LETTERS, presentation_order
 from vieval_plugin.judges.pairwise.reading import reader, schema
-from vieval_plugin.judges.protocol import (
-    Failure,
-    Image,
-    Measurement,
-    Probabilities,
-    Sample,
-    SampleId,
-    Status,
-    Text,
-)
+from vieval_plugin.judges.protocol import Failure, Measurement, Probabilities, Text
 from vieval_plugin.records import fingerprint, response_json, target_json
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.results.lookup import conversation

@@ -9,18 +9,9 @@ import pytest
 from tests.playing import images_of, play, prepared, text_of
 from tests.refusals import refuses
 from tests.tables import table
+from vieval_plugin import Image, Sample, SampleId, Status
 from vieval_plugin.judges import question_answering
-from vieval_plugin.judges.protocol import (
-    Chat,
-    Failure,
-    Image,
-    Likelihood,
-    Probabilities,
-    Sample,
-    SampleId,
-    Status,
-    Text,
-)
+from vieval_plugin.judges.protocol import Chat, Failure, Likelihood, Probabilities, Text
 from vieval_plugin.judges.question_answering import titles
 from vieval_plugin.prompts import packs
 

@@ -19,17 +19,11 @@ from tests.pictures import encoded
 from tests.playing import play
 from tests.refusals import refuses
 from tests.tables import table
+from vieval_plugin import Image, Sample, SampleId, Status
 from vieval_plugin.backends.cache.store import Store, parse_stored, to_stored
 from vieval_plugin.backends.image_tools import text_reader
 from vieval_plugin.config import resolved
-from vieval_plugin.judges.protocol import (
-    Box,
-    Image,
-    Sample,
-    SampleId,
-    Status,
-    ToolResult,
-)
+from vieval_plugin.judges.protocol import Box, ToolResult
 from vieval_plugin.judges.text_rendering import (
     MOST_LETTERS,
     SPEC,

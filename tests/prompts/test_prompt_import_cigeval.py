@@ -17,21 +17,13 @@ from tests.extras import needs
 from tests.fake_server import FakeServer
 from tests.playing import label_of
 from tests.tool_pictures import edited, file, photograph
-from vieval_plugin import Backbone, evaluate
+from vieval_plugin import Backbone, Image, Sample, SampleId, Status, evaluate
 from vieval_plugin.backends.image_tools import grounding
 from vieval_plugin.backends.image_tools.grounding import Detection, Grounder
 from vieval_plugin.cli import main
 from vieval_plugin.config import Config
 from vieval_plugin.importers.importing import raw
-from vieval_plugin.judges.protocol import (
-    Chat,
-    Image,
-    Sample,
-    SampleId,
-    Status,
-    Text,
-    ToolResult,
-)
+from vieval_plugin.judges.protocol import Chat, Text, ToolResult
 from vieval_plugin.prompts import packs
 
 # Jinja to whoever takes it for that, and a form of JSON in which no brace is a place
