@@ -18,6 +18,7 @@ from tests.backends.metric_asks import METRICS, ask, file_of, measure, picture, 
 from tests.backends.value_heads import near, values
 from tests.extras import needs
 from tests.refusals import refusal, refuses
+from tests.tables import table
 from vieval_plugin.backends import weights
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
@@ -274,26 +275,7 @@ class Hostile:
         return (print, ("this must never be said",))
 
 
-ABSENT = "are not on this machine and cannot be downloaded from the Hugging Face Hub"
-UNKNOWN = "openai/no-such-model"
-
-
-@pytest.mark.parametrize(
-    ("metric", "model", "options", "line"),
-    [
-        ("clip_score", "/nothing", {}, "/nothing: weights folder not found"),
-        ("clip_score", UNKNOWN, {}, f"{UNKNOWN} {ABSENT}"),
-        ("clip_score", UNKNOWN, {}, "name=FOLDER in --model_args, --scorer FOLDER"),
-        ("dino", "facebook/none", {"revision": "v2"}, "in revision v2 "),
-        ("clip_score", "lpips", {}, "is a file; pass its folder"),
-        ("lpips", "/nothing.pth", {}, "weights file not found"),
-        ("lpips", "", {}, "requires the weights of torchvision's AlexNet"),
-        ("lpips", "lpips", {"revision": "v2"}, "is a file; remove revision"),
-        ("dino", "dino", {"device": "no"}, "cannot use the device 'no'"),
-        ("clip_score", "dino", {}, "the architecture clip (CLIPModel), got vit"),
-        ("dino", "clip_i", {}, "the architecture vit (ViTModel), got clip"),
-    ],
-)
+@pytest.mark.parametrize(*table("absent_weights.jsonl"))
 def test_weights_that_are_not_there(models, metric, model, options, line):
     assert line in refused(metric, models.get(model, model), **options)
 

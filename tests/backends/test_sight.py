@@ -21,6 +21,7 @@ from tests.one_server import (
     served,
     serving,
 )
+from tests.tables import table
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.sight import COLOURS, QUESTION, Sight, look, picture_of
 from vieval_plugin.judges.protocol import Chat, Likelihood, Message, Text
@@ -184,21 +185,8 @@ async def test_a_judge_tuned_to_one_form_is_not_checked_and_says_so(capsys):
     assert capsys.readouterr().err.count("could not verify that fake sees") == 1
 
 
-# refusals of images, from issues of llama.cpp, vLLM, DeepSeek's API, CLIProxyAPI and OpenRouter's
-# documentation
-MMPROJ = "image input is not supported - hint: if this is unexpected, you may need to provide"
-VARIANT = "Failed to deserialize the JSON body: unknown variant `image_url`"
-REFUSALS = [
-    (500, MMPROJ),
-    (400, "fake is not a multimodal model"),
-    (400, VARIANT),
-    (404, "No endpoints found that support image input"),
-    (422, "Input should be a valid string"),
-    (400, "At most 0 image(s) may be provided in one request."),
-]
-
-
-@pytest.mark.parametrize(("status", "message"), REFUSALS)
+# from issues of llama.cpp, vLLM, DeepSeek's API, CLIProxyAPI and OpenRouter's documentation
+@pytest.mark.parametrize(*table("image_refusals.jsonl"))
 async def test_a_model_that_refuses_images_ends_the_run_in_its_words(status, message):
     hello = saying({"content": "Hello!"})
     is_shown = lambda request: "image_url" in str(request)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.playing import play
+from tests.tables import table
 from vieval_plugin import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.judges.contests import (
-    RANKING,
     SCHEMES,
     Contest,
     Votes,
@@ -53,24 +53,9 @@ def test_every_vote_of_a_scheme_is_one(scheme, vote):
     assert fault(contest(votes=Votes(scheme, annotators=(vote, "first", "")))) == ""
 
 
-TWO_WAY = "a two_way vote must be one of first, second, got "
-RANKED = "a vote must rank 3 candidates, such as 2>1=3, got "
-
-
-@pytest.mark.parametrize(
-    ("number", "votes", "said"),
-    [
-        (1, Votes("two_way"), "2 candidates, got 1"),
-        (0, Votes("two_way"), "2 candidates, got 0"),
-        (2, Votes("seven_way"), "unknown vote scheme 'seven_way'"),
-        (3, Votes("four_way"), "votes require exactly 2 candidates, got 3"),
-        (2, Votes("two_way", "tie"), f"{TWO_WAY}'tie'"),
-        (2, Votes("two_way", "first", ("first", "both_bad")), f"{TWO_WAY}'both_bad'"),
-        (3, Votes(RANKING, "1>2"), f"{RANKED}'1>2'"),
-        (3, Votes(RANKING, "1>2=3", ("first",)), f"{RANKED}'first'"),
-    ],
-)
-def test_what_is_wrong_with_a_contest_is_said(number, votes, said):
+@pytest.mark.parametrize(*table("wrong_contests.jsonl"))
+def test_what_is_wrong_with_a_contest_is_said(number, scheme, vote, annotators, said):
+    votes = Votes(scheme, vote, tuple(annotators))
     assert said in fault(contest(number, votes=votes))
 
 

@@ -70,16 +70,7 @@ def test_scores_are_those_of_the_best_alignment(texts, lines, scores):
     assert list(found.values()) == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize(
-    ("texts", "lines", "reason"),
-    [
-        (["ONE TWO"], ["ONE TW"], 'reads "ONE TW" instead of "ONE TWO"'),
-        (["OPEN", "9 to 5"], ["OPEN"], '"9 to 5" is missing'),
-        (["OPEN"], ["open", "since 1950"], 'also reads "since 1950"'),
-        (["OPEN"], ["open"], 'reads "OPEN"'),
-        (["TO THE STARS"], ["1"], '"TO THE STARS" is missing; also reads "1"'),
-    ],
-)
+@pytest.mark.parametrize(*table("text_reasons.jsonl"))
 def test_the_reason_says_what_was_read_and_what_was_asked_for(texts, lines, reason):
     assert compare(texts, lines)[1] == reason
 
@@ -90,21 +81,9 @@ def test_many_texts_and_a_long_reading_end_soon():
     assert 0 <= scores["SC"] < 1
 
 
-@pytest.mark.parametrize(
-    ("prompt", "reason"),
-    [
-        ("a cat", "got none"),
-        ('"LOST CAT"', "got none"),
-        ('called "Luna"', 'got "Luna"; or pass --columns texts.wanted_text=COLUMN'),
-        (f'says "{"a" * (MOST_LETTERS + 1)}"', "at most 2,000 letters"),
-        ('says "שלום"', "OCR supports only Latin"),
-        ('says "مرحبا"', "got"),
-        ('says "I 🦊 NY"', "got 🦊"),
-        ('says "привет"', "OCR supports only Latin"),
-        ('says "한국"', "OCR supports only Latin"),
-    ],
-)
+@pytest.mark.parametrize(*table("incomparable_prompts.jsonl"))
 def test_a_prompt_whose_text_cannot_be_compared_is_not_applicable(prompt, reason):
+    prompt = prompt.replace("LONG", "a" * (MOST_LETTERS + 1))
     played = play(judge(sample(prompt)))
     assert played.rounds == []
     verdict = played.verdict
