@@ -22,6 +22,7 @@ from tests.one_server import (
     first,
     handled,
     handling,
+    listing,
     on,
     saying,
     served,
@@ -259,9 +260,7 @@ async def test_a_redirect_is_not_followed_and_its_address_not_repeated(status):
 
 async def test_a_path_that_a_server_does_not_have_is_no_denial_of_all():
     """Servers without /tokenize say 404 to each variant, which says nothing of the model."""
-    listed = [{"token": token, "logprob": -2.0} for token in "ab"]
-    answer = saying({"content": "a"})
-    answer["choices"][0]["logprobs"] = {"content": [{"top_logprobs": listed}]}
+    answer = listing(("a", -2.0), ("b", -2.0), text="a")
     words = tuple(f"w{i}" for i in range(30))
     asked = Likelihood((Message("user", ("x",)),), words, ("q",))
     async with served(lambda body: answer) as (backend, _):

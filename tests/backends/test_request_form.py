@@ -20,6 +20,7 @@ from tests.one_server import (
     chat,
     error,
     faked,
+    listing,
     saying,
     served,
     serving,
@@ -133,14 +134,6 @@ async def test_extra_wins_over_the_number_of_log_probabilities():
 def test_a_temperature_may_be_none(value):
     backbone = Backbone(model="m", base_url="http://a/v1", temperature=value)
     assert backbone.temperature is None
-
-
-def listing(*pairs):
-    entries = [{"token": token, "logprob": value} for token, value in pairs]
-    first = {**entries[0], "top_logprobs": entries}
-    answer = saying({"content": "Yes"}, "length")
-    answer["choices"][0]["logprobs"] = {"content": [first]}
-    return answer
 
 
 TOKENIZERS = {

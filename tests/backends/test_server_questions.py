@@ -21,6 +21,7 @@ from tests.one_server import (
     error,
     faked,
     first,
+    listing,
     saying,
     served,
     serving,
@@ -248,9 +249,7 @@ async def test_a_token_that_is_not_listed_has_bounds():
 
 async def test_tokens_that_read_alike_add_up_however_unlikely():
     pairs = [("a", math.log(0.5)), ("a", math.log(0.25)), *[("\ufffd", -9999.0)] * 2]
-    listed = [{"token": token, "logprob": value} for token, value in pairs]
-    answer = saying({"content": "a"})
-    answer["choices"][0]["logprobs"] = {"content": [{"top_logprobs": listed}]}
+    answer = listing(*pairs, text="a", end="stop")
     async with served(lambda body: answer) as (backend, _):
         known = await backend.answer(likelihood("a", "\ufffd"))
     assert known.low == known.high == pytest.approx((0.75, 0.0))
