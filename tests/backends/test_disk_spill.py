@@ -49,7 +49,11 @@ def test_a_file_goes_with_its_image_and_memory_comes_back_with_others(folder):
     assert isinstance(spill.keep(Image(b"3" * 100)).source, bytes)
 
 
-def test_nothing_is_left_of_a_run_that_ended(folder):
+def test_nothing_is_left_of_a_run_that_ended_or_kept_all_in_memory(folder):
+    large = Spill(memory=10)
+    large.keep(Image(b"1"))
+    assert list(folder.iterdir()) == []
+    large.close()
     spill = Spill(memory=0)
     kept = spill.keep(Image(b"1"))
     spill.close()
@@ -58,13 +62,6 @@ def test_nothing_is_left_of_a_run_that_ended(folder):
     assert isinstance(spill.keep(Image(b"2")).source, bytes)
     assert list(folder.iterdir()) == []
     del kept
-
-
-def test_without_anything_to_put_there_no_folder_is_made(folder):
-    spill = Spill(memory=10)
-    spill.keep(Image(b"1"))
-    assert list(folder.iterdir()) == []
-    spill.close()
 
 
 def test_images_stay_where_no_file_can_be_written(folder, monkeypatch, capsys):

@@ -8,7 +8,7 @@ import PIL.Image
 import pytest
 
 from tests import tiny_detector, tiny_scorers, tiny_segmenter
-from tests.extras import needs
+from tests.backends.metric_asks import NETWORKS
 from tests.pictures import encoded
 from tests.refusals import refusal
 from vieval_plugin import Image, Sample, SampleId, Status
@@ -25,10 +25,7 @@ from vieval_plugin.judges.protocol import ToolResult, UseTool
 from vieval_plugin.run.evaluate import evaluate
 from vieval_plugin.run.router import Router, refuse_questions
 
-pytestmark = [
-    needs("torch", "transformers", "torchvision", "torchmetrics"),
-    pytest.mark.usefixtures("no_downloads"),
-]
+pytestmark = NETWORKS
 
 LABELS = ("cat", "dog")
 

@@ -14,9 +14,9 @@ import PIL.Image
 import pytest
 
 from tests import tiny_scorers
+from tests.backends import metric_asks
 from tests.backends.metric_asks import METRICS, ask, file_of, measure, picture, scorers
 from tests.backends.value_heads import near, values
-from tests.extras import needs
 from tests.refusals import refusal, refuses
 from tests.tables import table
 from vieval_plugin.backends import weights
@@ -28,10 +28,7 @@ from vieval_plugin.backends.metrics.network_metrics import NetworkInstrument, me
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Status
 
-pytestmark = [
-    needs("torch", "transformers", "torchvision", "torchmetrics"),
-    pytest.mark.usefixtures("no_downloads"),
-]
+pytestmark = metric_asks.NETWORKS
 
 
 @pytest.fixture

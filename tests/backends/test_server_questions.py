@@ -142,12 +142,6 @@ async def test_whether_schemas_are_enforced_is_found_out_once(support, sent, tmp
     assert formats == [True] + [sent] * 6
 
 
-async def test_without_a_schema_nothing_is_probed():
-    async with faked() as (server, backend):
-        await backend.answer(chat("x"))
-    assert server.stats()["requests"] == 1
-
-
 @pytest.mark.parametrize("kind", ["500", "empty_choices", "invalid_json", "429"])
 async def test_a_fault_during_the_probe_does_not_pass_for_an_answer(kind, tmp_path):
     store = Store(tmp_path / "s.sqlite")

@@ -122,10 +122,8 @@ def test_a_strip_that_ocr_cannot_read_is_not_applicable():
 def test_a_reading_is_stored_and_a_damaged_one_is_none():
     reading = ToolResult((Box(1, 2, 3, 4),), "GRAND\nOPENING")
     assert parse_stored(to_stored(reading)) == reading
-    for text in (
-        '{"kind": "ToolResult", "text": 3}',
-        '{"kind": "ToolResult", "text": "a", "boxes": [{"left": "b"}]}',
-    ):
+    damaged = '"text": 3', '"text": "a", "boxes": [{"left": "b"}]'
+    for text in (f'{{"kind": "ToolResult", {fields}}}' for fields in damaged):
         with pytest.raises(ValueError, match="no reply|not valid"):
             parse_stored(text)
 
@@ -134,12 +132,10 @@ def test_a_reading_is_stored_and_a_damaged_one_is_none():
     "text", ["0.5*text_rendering:words+sharpness", "text_rendering"]
 )
 @needs("rapidocr")
-def test_as_a_reward_it_is_refused_unless_failures_are_neutral(text, vieval):
+def test_as_a_reward_it_is_refused_unless_failures_are_neutral(text):
     only = "scores only prompts that ask for text in quotation marks"
     refuses(f"{only}.*--on-failure neutral", open_reward, text)
     assert open_reward(text, on_failure="neutral").definition == text
-    told = vieval("serve", "--reward", f"r={text}", code=1).err
-    assert "--on-failure neutral" in told
 
 
 # Read for real.
@@ -183,16 +179,14 @@ def posters(tmp_path, monkeypatch):
     for generator in ("new", "old"):
         (tmp_path / generator).mkdir()
         for uid, text in texts.items():
-            (tmp_path / generator / f"{uid}.png").write_bytes(
-                poster(text if generator == "new" else text[:-2])
-            )
+            shown = poster(text if generator == "new" else text[:-2])
+            (tmp_path / generator / f"{uid}.png").write_bytes(shown)
     for name, prompt in (("words", {}), ("prompts", {"prompt": "a poster"})):
         with (tmp_path / f"{name}.csv").open("w", newline="") as file:
             writer = csv.DictWriter(file, ["uid", *prompt, "words"])
             writer.writeheader()
-            writer.writerows(
-                {"uid": uid, **prompt, "words": text} for uid, text in texts.items()
-            )
+            for uid, text in texts.items():
+                writer.writerow({"uid": uid, **prompt, "words": text})
     return tmp_path
 
 

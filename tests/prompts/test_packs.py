@@ -93,11 +93,6 @@ def test_an_unknown_format_of_answers_is_refused_with_the_nearest(tmp_path):
     refuses(unknown, prepare, "viescore", None, options)
 
 
-def test_a_missing_condition_is_named(pack):
-    (pack / "PQ.jinja").write_text("About {{ prompt }}")
-    refuses("'prompt' is undefined", packs.load(str(pack)).render, "PQ.jinja", {})
-
-
 CONDITIONS = "<prompt><instruction><subject> in {braces} {{x}} {% y %}"
 
 
