@@ -21,10 +21,9 @@ def describe(folder, base, images="[output]", **network):
     folder.mkdir(exist_ok=True)
     network = {"form": "dual_encoder", "base": base, **network}
     keys = "".join(f"  {key}: {value}\n" for key, value in network.items())
-    (folder / "pick.yaml").write_text(
-        f"name: pick\nquestions: {{SC: {{images: {images}, text: '{{{{ prompt }}}}'}}}}\n"
-        f"sigmoid: [0, 1]\nnetwork:\n{keys}"
-    )
+    asked = f"questions: {{SC: {{images: {images}, text: '{{{{ prompt }}}}'}}}}"
+    text = f"name: pick\n{asked}\nsigmoid: [0, 1]\nnetwork:\n{keys}"
+    (folder / "pick.yaml").write_text(text)
     return folder / "pick.yaml"
 
 

@@ -178,9 +178,6 @@ async def test_failures_leave_no_claim(path):
         assert claimed(path) == []
 
 
-# Processes.
-
-
 def scoring(samples_file, url, out):
     command = [sys.executable, "-m", "vieval_plugin", "score", samples_file]
     command += ["--model", "fake", "--base-url", url, "--out", out]

@@ -181,8 +181,6 @@ def test_a_jpeg_whose_parts_cannot_be_told_apart_is_encoded_anew():
     assert np.array_equal(pixels(body), pixels(data))
 
 
-# Every image is looked through, once.
-
 PROGRESSIVE = encoded(noise(), "JPEG", progressive=True)
 BROKEN = {
     "a cut PNG": png()[:-500],

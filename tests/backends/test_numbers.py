@@ -161,9 +161,6 @@ def test_a_measurement_that_is_none_is_a_failure_and_not_kept(tmp_path, monkeypa
     assert Batcher(Usage(), store).measure([ask]) == [Measurement(0.5)]
 
 
-# Verdicts.
-
-
 def traced(**about):
     return Verdict({"O": 0.5}, Status.OK, trace=(Step(("q",), Status.OK, **about),))
 

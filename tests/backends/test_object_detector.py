@@ -269,9 +269,7 @@ def test_weights_that_will_not_do(weights, tmp_path):
         return refusal(answers, [ask(picture(1))], held, "other")
 
     assert "weights folder not found" in refused(tmp_path / "nothing")
-    other = (
-        "the architecture grounding-dino (GroundingDinoForObjectDetection), got clip"
-    )
+    other = "architecture grounding-dino (GroundingDinoForObjectDetection), got clip"
     assert other in refused(weights["colors"])
     import torch
     from safetensors.torch import load_file

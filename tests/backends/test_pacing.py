@@ -62,9 +62,6 @@ async def bad_and_others(backend):
     return await asyncio.wait_for(asyncio.gather(*asked), 120)
 
 
-# A deadline a try.
-
-
 async def trickle(request):
     """A byte every 20 ms, and never an end."""
     response = web.StreamResponse()
@@ -100,9 +97,6 @@ async def test_a_request_that_is_read_without_end_is_given_up_too():
     async with handled(handle, **options) as backend:
         with pytest.raises(VievalError, match=r"no complete response within 0\.2 s"):
             await asyncio.wait_for(backend.answer(chat("x")), 120)
-
-
-# Too many requests.
 
 
 async def test_one_question_that_always_gets_429_is_one_failure():
@@ -158,9 +152,6 @@ async def test_a_server_that_tells_everybody_to_wait_is_left_alone():
     assert len(times) < 30
 
 
-# Servers that come and go.
-
-
 async def test_a_probe_that_flaps_does_not_make_a_request_endless(short_backoff):
     probes = itertools.count()
 
@@ -191,9 +182,6 @@ async def test_a_server_that_answers_others_makes_none_endless(short_backoff):
             await asyncio.wait([other])
             await asyncio.sleep(0.02)
     assert bad.result().status is Status.API_ERROR
-
-
-# What is denied: keys, models, addresses, credit.
 
 
 def moved(status=307, location="http://127.0.0.1:1/elsewhere"):
@@ -266,9 +254,6 @@ async def test_a_path_that_a_server_does_not_have_is_no_denial_of_all():
     async with served(lambda body: answer) as (backend, _):
         reply = await backend.answer(asked)
     assert reply.high[0] > 0
-
-
-# Replies that are made to break whoever reads them.
 
 
 ODD = [5, True, {"text": "x"}, [["x"]], [{"text": {"a": 1}}]]

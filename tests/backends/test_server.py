@@ -132,9 +132,6 @@ async def test_requests_at_rest_do_not_hold_up_the_end_of_a_run(asked, monkeypat
     assert sum(waits) < 60
 
 
-# Faults of one question.
-
-
 async def test_a_question_that_always_fails_is_a_failure_and_the_others_are_answered():
     sick = {"faults": on("poison", Fault("500")), "latency": 0.01}
     async with faked(**sick, retries=2, concurrent=4) as (server, backend):
@@ -188,8 +185,6 @@ async def test_a_refused_question_is_not_asked_again(kind):
     assert not backend.usage.retries
     assert server.stats()["requests"] == 2
 
-
-# Answers: what is read of each, with one request.
 
 SCORES = '{"score": [10]}'
 SPLIT = [{"type": "text", "text": text} for text in ("se", "ven")]
@@ -263,9 +258,6 @@ async def test_json_nested_without_end_is_a_malformed_answer():
     assert "not a JSON object" in reply.reason
 
 
-# Faults of the whole server.
-
-
 async def test_the_right_key_is_sent_without_the_line_end_of_its_file():
     async with faked(api_key=KEY, key=f"{KEY}\n") as (server, backend):
         assert isinstance(await backend.answer(chat("x")), Text)
@@ -330,9 +322,6 @@ async def test_death_and_return_within_the_patience_lose_nothing(retries):
     async with faked(faults=faults, latency=0.02, **options) as (_, backend):
         replies = await all_of(backend, 100)
     assert [reply for reply in replies if not isinstance(reply, Text)] == []
-
-
-# Load.
 
 
 async def test_no_more_requests_are_in_flight_than_allowed():

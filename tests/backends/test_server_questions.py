@@ -38,9 +38,6 @@ from vieval_plugin.judges.protocol import Chat, Failure, Likelihood, Message, Te
 pytestmark = pytest.mark.usefixtures("short_waits")
 
 
-# Questions: each is sent once.
-
-
 def likelihood(*words, text="z"):
     return Likelihood((Message("user", (text,)),), words, ("q",))
 
@@ -122,9 +119,6 @@ async def test_a_backend_that_is_closed_in_the_middle_leaves_nothing_running(tmp
     assert asyncio.all_tasks() == before
 
 
-# Schemas.
-
-
 @pytest.mark.parametrize(
     ("support", "sent"), [("enforced", True), ("rejected", False), ("ignored", False)]
 )
@@ -202,9 +196,6 @@ async def test_an_error_that_quotes_the_key_is_not_repeated_word_for_word(answer
     async with served(lambda body: answer(), key=KEY) as (backend, _):
         reply = await backend.answer(chat("x"))
     assert reply.reason == "HTTP 400: bad header 'Bearer [key]'"
-
-
-# Likelihoods.
 
 
 def test_probabilities_of_listed_tokens_are_known_and_of_others_bounded():

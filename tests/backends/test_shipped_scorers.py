@@ -505,9 +505,6 @@ def test_a_text_for_each_head_is_needed(tmp_path):
     assert "must have 2 parts, one per head, got 1" in reply.reason
 
 
-# the names
-
-
 LICENCES = ("none stated", "not verified", "Apache-2.0", "MIT (its package)")
 
 

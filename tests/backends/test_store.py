@@ -140,9 +140,8 @@ def test_a_store_of_another_version_is_left_alone(path):
 
 def test_a_folder_that_cannot_be_is_an_error_of_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    refuses(
-        "cannot use .* as the reply cache", Store, tmp_path / "file" / "replies.sqlite"
-    )
+    below = tmp_path / "file" / "replies.sqlite"
+    refuses("cannot use .* as the reply cache", Store, below)
 
 
 def test_a_store_that_fails_in_the_middle_is_an_error_for_the_users_eyes(path):
@@ -154,9 +153,6 @@ def test_a_store_that_fails_in_the_middle_is_an_error_for_the_users_eyes(path):
     refuses(failed, store.add, "k", "m", Text("x"))
     refuses(failed, store.info)
     refuses(failed, store.clear)
-
-
-# Processes side by side, and killed.
 
 
 def in_processes(*works):

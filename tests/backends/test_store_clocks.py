@@ -1,9 +1,6 @@
 """Test the store under clocks that run ahead, run behind and jump."""
 
-import os
 import sqlite3
-import subprocess
-import sys
 import time
 
 import pytest
@@ -122,35 +119,3 @@ async def test_who_waits_for_another_process_says_so_once(path, monkeypatch, cap
     printed = capsys.readouterr().err
     assert printed.count("waiting for another process") == 1
     assert "replies.sqlite" in printed
-
-
-_AT = """
-import sys, time
-real = time.time
-time.time = lambda: real() + float(sys.argv[2])
-from pathlib import Path
-from vieval_plugin.backends.cache.store import Store
-from vieval_plugin.judges.protocol import Text
-store = Store(Path(sys.argv[1]), 0 if sys.argv[3] == "fresh" else None)
-reply = store.get("k")
-print(reply.text if reply else None, store.add("k", "m", Text(sys.argv[4])).text, store.claim("other"))
-if sys.argv[5] == "killed":
-    import os; os.kill(os.getpid(), 9)
-"""
-
-
-def at(path, ahead, how, text, end="ends"):
-    """What a process with its clock so far ahead gets and uses, and whether it may ask."""
-    command = [sys.executable, "-c", _AT, str(path), str(ahead), how, text, end]
-    kept = {"capture_output": True, "text": True, "timeout": 120, "check": False}
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    return subprocess.run(command, env=environment, **kept).stdout.split()
-
-
-@pytest.mark.parametrize(("first", "second"), [(YEAR, 0), (0, YEAR), (-YEAR, YEAR)])
-def test_processes_with_clocks_years_apart_agree(path, first, second):
-    assert at(path, first, "plain", "one", "killed") == ["None", "one", "True"]
-    assert at(path, second, "plain", "two") == ["one", "one", "True"]
-    assert at(path, first, "fresh", "three") == ["None", "three", "True"]
-    assert at(path, second, "fresh", "four") == ["None", "four", "True"]
-    assert at(path, first, "plain", "five") == ["four", "four", "True"]

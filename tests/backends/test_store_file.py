@@ -25,9 +25,6 @@ def change(path, *statements):
             database.execute(statement)
 
 
-# Somebody else's file.
-
-
 def test_somebody_elses_database_is_refused_untouched(path):
     table = "CREATE TABLE accounts (name TEXT)"
     change(path, table, "INSERT INTO accounts VALUES ('mine')")
@@ -80,9 +77,6 @@ def test_an_empty_file_and_an_empty_database_become_stores(path):
     Store(path).add("k", "m", Text("x"))
 
 
-# Whose it is.
-
-
 def mode_of(file):
     return stat.S_IMODE(file.stat().st_mode)
 
@@ -107,9 +101,6 @@ def test_the_mode_that_a_user_gave_a_store_stays(path):
     path.chmod(0o660)
     Store(path).add("k", "m", Text("x"))
     assert mode_of(path) == 0o660
-
-
-# Damage.
 
 
 @pytest.mark.parametrize(*table("damaged_rows.jsonl"))

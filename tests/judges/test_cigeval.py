@@ -71,9 +71,6 @@ def step(played, label):
     return found
 
 
-# Without tools.
-
-
 @pytest.mark.parametrize("task", ASKED)
 def test_each_call_gets_its_images_in_order(task):
     names, seen_by_planner = ASKED[task]
@@ -122,9 +119,6 @@ def test_concepts_that_come_side_by_side_are_taken_apart():
     assert shown(game, "concept_2/rating") == ["half concept_2", "output"]
 
 
-# Grounding.
-
-
 @pytest.mark.parametrize("task", PHRASES)
 def test_grounding_looks_for_what_the_released_code_looks_for(task):
     game = played(task, ["grounding"] * planned(task))
@@ -155,9 +149,6 @@ def test_an_image_in_which_nothing_is_found_stays_as_it_is():
     game = played("sdig", ["grounding", None], replies=nothing)
     assert shown(game, "subject/rating") == ["subject", "subject/highlight output"]
     assert "In the subject picture it found nothing" in game.text("subject/rating")
-
-
-# Difference.
 
 
 def test_difference_shows_its_largest_box_in_both_images_at_the_size_of_the_first():
@@ -207,9 +198,6 @@ def test_difference_serves_text_guided_edits_where_that_is_chosen():
     assert shown(game, "edit/rating") == HIGHLIGHTED
 
 
-# Scene graph and OCR.
-
-
 def test_a_scene_graph_is_asked_of_its_own_backbone_for_each_image_with_the_same_words():
     replies = graphs("edit", "restraint")
     game = played("tie", ["scene_graph", "scene_graph"], replies=replies)
@@ -227,9 +215,6 @@ def test_text_in_the_images_is_told():
     game = played("sdig", [None, "ocr"])
     assert "Text in the output picture: EXIT" in game.text("prompt/rating")
     assert shown(game, "prompt/rating") == ["output"]
-
-
-# Improvements of the plan.
 
 
 def test_a_named_entity_takes_the_place_of_the_whole_text():
@@ -314,9 +299,6 @@ def test_a_plan_of_another_shape_is_unreadable(entries):
     assert read_plan(entries).status is Status.PARSE_FAILURE
 
 
-# Failures.
-
-
 def test_a_tool_that_fails_is_counted_and_the_question_rated_without_it():
     lost = {"subject/grounding output": Failure(Status.TOOL_ERROR, "out of memory")}
     game = played("sdig", ["grounding", None], replies=lost)
@@ -344,9 +326,6 @@ def test_every_call_has_a_step_of_its_label_with_the_reply_word_for_word():
     assert answers["restraint/scene_graph source"] == GRAPH
     assert answers["edit/rating"] == score(5)
     assert from_json(answers["edit/grounding output"]) == ToolResult((BOX,))
-
-
-# Options.
 
 
 def prepared(setting="paper", **options):

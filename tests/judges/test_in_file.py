@@ -331,8 +331,6 @@ def test_a_score_is_better_the_higher_it_is(kind):
     assert Scale("sigmoid", -2, 3)(-1e9) == 0
 
 
-# Sub-scores that are required, and those that are measured.
-
 RATED = {"SC": ["subject", "style"], "PQ": ["clean"]}
 POSTER = {
     "kinds": ["tig"],

@@ -77,9 +77,6 @@ def test_a_text_of_another_form(text, words):
     assert words in refusal(read_scene, text)
 
 
-# A second reading of the rules: of an image as a whole, in plain Python.
-
-
 def right(scene, boxes):
     """Whether an image is right, by (class, score, box, color) and the scene as JSON has it."""
     least = 0.9 if scene["tag"] == "counting" else 0.3
@@ -184,8 +181,6 @@ def test_more_than_sixteen_of_a_class_are_cut():
     assert surest([0.5] * 20, 0.3) == list(range(16))
     assert surest([], 0.3) == []
 
-
-# The judge.
 
 CLOCKS = {"class": "clock", "count": 3, "color": "green"}
 SCENE = json.dumps({"include": [CLOCKS, {"class": "dog"}]})

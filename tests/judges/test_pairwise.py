@@ -40,9 +40,6 @@ from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.runner import judge_in_batches
 
-# What is asked.
-
-
 FORM_OPTIONS = {"two_way": {"answers": "two_way"}, "expected": {"mode": "expected"}}
 HEADING = r"Candidate (\w), a picture:\s*$"
 
@@ -123,9 +120,6 @@ def test_what_the_schema_lets_through_is_read(form, number, answer):
         assert {read(reply(word).text).value for word in words} == set(SCHEMES[form])
 
 
-# Verdicts.
-
-
 @pytest.mark.parametrize("vote", SCHEMES["four_way"])
 def test_a_backbone_that_knows_the_truth_is_right_in_both_orders(vote):
     verdict = play(build()(contest()), answer=knowing(vote)).verdict
@@ -187,9 +181,6 @@ def test_two_way_takes_no_tie():
     assert tie.status is Status.PARSE_FAILURE
 
 
-# More than two candidates.
-
-
 @given(st.lists(st.integers(1, 6), min_size=3, max_size=6))
 def test_a_true_ranking_is_the_same_in_both_orders(truth):
     number = len(truth)
@@ -215,9 +206,6 @@ def test_a_ranking_by_position_is_inconsistent_and_turned_round():
     verdict = play(build()(contest(3)), answer=lambda ask: places).verdict
     assert dict(verdict.choice.votes) == {"forward": "1>2=3", "reverse": "3>1=2"}
     assert verdict.findings == ("inconsistent",)
-
-
-# Through the house.
 
 
 def one_unread(ask):
@@ -263,9 +251,6 @@ def test_a_verdict_is_kept_and_its_conversation_had_again(mode, answer):
 def test_titles_belong_to_the_steps():
     trace = play(build()(contest()), answer=knowing(FIRST)).verdict.trace
     assert {step.path for step in trace} == set(pairwise.SPEC.titles(trace))
-
-
-# By the probabilities of answers: preferences, and bounds where they are not all known.
 
 
 def expected(*replies):
@@ -329,9 +314,6 @@ def test_what_is_known_to_an_interval_only_is_said_so():
     assert verdict.choice.preferences["reverse"] == pytest.approx(-0.505)
     assert verdict.trace[1].bounds == pytest.approx((0.4, 0.61))
     assert preference_of((0.0, 0.0), "reverse") == (0.0, 0.0)
-
-
-# What is not asked about, and packs that do not show what they must.
 
 
 OTHER_SOURCE = {**CONDITIONS, "source": Image(b"other"), "output": Image(b"2")}

@@ -65,9 +65,6 @@ def test_no_text_breaks_the_reader(form, order, text):
     assert (read.value is not None) is read.status.usable
 
 
-# The labels of GenAI-Bench's authors.
-
-
 @pytest.mark.parametrize(*table("plain_labels.jsonl"))
 def test_labels_in_their_plain_form(text, labels):
     assert plain_labels(text) == set(labels)

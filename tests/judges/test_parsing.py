@@ -45,9 +45,6 @@ def test_a_lead_in_that_may_describe_the_image_is_none(text):
     assert not is_lead_in(text)
 
 
-# What is read.
-
-
 @pytest.mark.parametrize(*table("rubric_replies.jsonl"))
 def test_a_reply_has_status_scores_and_reason(text, count, status, scores, reason):
     parsed = read(text, count)
@@ -82,9 +79,6 @@ def test_a_refusal_in_the_reasoning_is_counted_and_not_obeyed():
     assert parsed.finding == REFUSAL_INSIDE
     refused = read("I'm sorry, but I can't assist with that.")
     assert refused.status is Status.PARSE_FAILURE
-
-
-# What is not.
 
 
 UNSURE = ["[7, ?]", "[7, ?, 8]", "[7, ...]", "[~7, 8]", "[<7, 8]", "[7 (a), 8 (b)]"]
@@ -130,8 +124,6 @@ def test_a_number_alone(text, status, scores):
 def test_a_number_over_and_over_is_not_read():
     assert parse_number("7 " * 10_000, 0, 10).status is Status.PARSE_FAILURE
 
-
-# For any reply.
 
 NUMBERS = ["9", "10", "7/10", "0.5", "1e1", "NaN", "true"]
 SCORES = ['"score": [1, 2], ', "'score': [3, 4]", '{"score": [1, 2]}', "{'score': [5]}"]
@@ -202,9 +194,6 @@ def test_a_megabyte_of_nonsense_takes_linear_work(unit):
     assert not read(nonsense).scores
     assert not read(f"{ANSWER}{nonsense}x").scores
     assert not parse_number(f"{nonsense}x", 0, 10).scores
-
-
-# Real replies.
 
 
 def recorded(shared_data, log):

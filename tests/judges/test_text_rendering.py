@@ -138,9 +138,6 @@ def test_as_a_reward_it_is_refused_unless_failures_are_neutral(text):
     assert open_reward(text, on_failure="neutral").definition == text
 
 
-# Read for real.
-
-
 @needs("rapidocr")
 def test_a_poster_is_read_and_its_reading_is_kept_with_its_version(tmp_path):
     options = {"store": {"path": tmp_path / "replies.sqlite"}}

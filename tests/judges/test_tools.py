@@ -42,9 +42,6 @@ def near(box, left, top, right, bottom, reach=3):
     return all(abs(a - b) <= reach for a, b in zip(found, wanted, strict=True))
 
 
-# The registry.
-
-
 PLANNED = ["difference", "grounding", "ocr", "scene_graph"]
 
 
@@ -80,9 +77,6 @@ def test_a_package_that_is_missing_is_named_with_the_command_to_install_it():
     require([Tool("saw", needs=("numpy",))], "")
 
 
-# Highlight.
-
-
 def test_outside_the_boxes_every_value_is_a_quarter_and_inside_it_is_untouched():
     image = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
     inside = np.zeros((40, 60, 1), bool)
@@ -110,16 +104,10 @@ def test_a_highlighted_image_is_resized_to_the_one_its_boxes_are_for():
     assert (found[:, 5:] == 63).all()
 
 
-# Half.
-
-
 def test_halves_of_an_odd_width_share_no_column():
     image = np.arange(7, dtype=np.uint8)[None, :, None].repeat(3, axis=2)
     assert half(image, "left")[0, :, 0].tolist() == [0, 1, 2]
     assert half(image, "right")[0, :, 0].tolist() == [4, 5, 6]
-
-
-# Difference.
 
 
 @needs("cv2")
@@ -208,9 +196,6 @@ def test_images_are_turned_upright_before_they_are_compared():
     assert found(file(turned)).boxes != ()
 
 
-# The mask-aware form.
-
-
 def square_mask():
     mask = np.zeros((256, 256), np.uint8)
     mask[30:110, 30:110] = 255
@@ -257,9 +242,6 @@ def test_a_mask_of_another_size_is_resized():
     assert not area[:, 136:].any()
 
 
-# The text in a picture, read for real.
-
-
 @needs("rapidocr")
 def test_lines_of_text_are_read_in_order_with_their_boxes():
     picture = PIL.Image.new("RGB", (420, 160), "white")
@@ -272,9 +254,6 @@ def test_lines_of_text_are_read_in_order_with_their_boxes():
     assert above.bottom <= below.top + 10
     assert abs(above.left - 20) < 15
     assert result_of("ocr", image=file(np.zeros((64, 64, 3), np.uint8))) == ToolResult()
-
-
-# Running them.
 
 
 @pytest.mark.parametrize(

@@ -230,9 +230,6 @@ def test_all_seven_tasks_are_judged_in_the_authors_words(pack, monkeypatch):
     assert set(answers.enforced) == {None}
 
 
-# Without one.
-
-
 def played(pack, kind, plan, *, without=(), rated=RATED):
     options = {"pack": pack, "removed": ("ocr", "grounding", "difference")}
 
@@ -314,8 +311,6 @@ def test_any_text_stands_before_an_expression_as_it_is(text):
     environment = packs.PackEnvironment({"it": raw(text) + "{{ x }}" + raw(text)})
     assert environment.text("it", {"x": "1"}) == f"{text}1{text}"
 
-
-# Bad input.
 
 PROMPTS, NOTES, SCENES = "agent/prompt_agent.py", "evaluate.py", "tools/scene_graph.py"
 

@@ -90,9 +90,6 @@ def test_keys_in_the_environment_are_found_by_the_names_of_their_variables(monke
     assert redacted(said) == "[key] [key] [key] short a-banana-a-day"
 
 
-# Options, as results carry them.
-
-
 @pytest.mark.parametrize(*table("redacted_fields.jsonl"))
 def test_further_fields_lose_what_may_be_a_secret(further):
     told = json.dumps(redacted_options({"backbones": {"judge": {"extra": further}}}))
@@ -150,9 +147,6 @@ def test_what_is_written_is_redacted_again():
     told = json.dumps(verdict_document(verdict))
     assert told.count("[key]") == 3
     assert KEY not in told
-
-
-# All the way.
 
 
 async def quoting(heard, request):

@@ -101,9 +101,6 @@ def test_no_other_module_reads_paths_and_addresses_by_itself():
     assert found == set()
 
 
-# Through the commands.
-
-
 ROW = {"vieval": 2, "uid": "1", "image_model": "m", "kind": "tig", "status": "ok"}
 ROW |= {"scores": {"PQ": 0.5}, "trace": []}
 BY = {"judge": "sharpness", "settings": [], "aspects": ["PQ"], "backbone": "sharpness"}
