@@ -53,11 +53,7 @@ def test_a_refusal_teaches_what_it_names_as_unsupported(message, fields, learnt)
     assert SAME.taught_by(refusal_of(message, **fields), BODY) == form
 
 
-FIELDS = {"logit_bias": {"1": 2}, "stop": ["a"], "user": "me", "logprobs": True}
-FIELDS |= {"frequency_penalty": -1, "max_tokens": "many", "top_logprobs": "all"}
-
-
-@pytest.mark.parametrize(("name", "value"), FIELDS.items())
+@pytest.mark.parametrize(*table("refused_fields.jsonl"))
 def test_a_refused_field_of_any_value_is_dropped(name, value):
     refused = refusal_of(f"'{name}' is not supported by model 4")
     form = SAME.taught_by(refused, {"model": "m", "messages": [], name: value})

@@ -6,10 +6,9 @@ import math
 
 import pytest
 
-from tests.tables import table
-
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
+import pytest
 from aiohttp import web
 
 from tests.fake_server import FakeServer, Fault, first_token, read_request
@@ -27,11 +26,12 @@ from tests.one_server import (
     serving,
 )
 from tests.pictures import plain
+from tests.tables import table
 from vieval_plugin import Image
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.request_form import HALF_CHARACTER, NO_PROBABILITIES
-from vieval_plugin.backends.http.responses import tokens_of
+from vieval_plugin.backends.http.responses import cached_tokens_of, tokens_of
 from vieval_plugin.backends.reply_checks import probabilities
 from vieval_plugin.judges.protocol import Chat, Failure, Likelihood, Message, Text
 
@@ -257,3 +257,9 @@ async def test_an_answer_without_probabilities_says_why(text, reason):
 @pytest.mark.parametrize(*table("thinking_tokens.jsonl"))
 def test_tokens_of_thinking_are_counted_wherever_a_server_tells_them(usage, tokens_out):
     assert tokens_of({"usage": {"prompt_tokens": 10, **usage}}) == (10, tokens_out)
+
+
+@pytest.mark.parametrize(*table("cached_tokens.jsonl"))
+def test_cached_tokens_are_read_in_each_providers_field(reported, cached):
+    usage = {"prompt_tokens": 100, "completion_tokens": 5, **reported}
+    assert cached_tokens_of({"usage": usage}) == cached

@@ -275,17 +275,7 @@ def test_an_unreadable_plan_is_asked_for_again_and_then_done_without():
     assert plans == [Status.PARSE_FAILURE] * 4
 
 
-PLANS = [
-    """[{"task_id": 1, "used": "yes", "tool": "Scene Graph"},
-    {"task_id": "2", "used": "no", "tool": "Grounding"}]""",
-    """Sure!\n```json\n{"plan": [{"task_id": 1, "tool": "scene-graph"},
-    {"task_id": 2, "tool": null}]}\n```""",
-    """<think>{"plan": []}</think>{"plan": [{"task_id": 1, "tool": "scene_graph"},
-    {"task_id": 2, "tool": "None"}]}""",
-]
-
-
-@pytest.mark.parametrize("entries", PLANS)
+@pytest.mark.parametrize(*table("plans_as_written.jsonl"))
 def test_a_plan_is_read_in_the_forms_that_models_write(entries):
     game = played("tie", entries, replies=graphs("edit"))
     assert game.verdict.findings == ("plan: scene_graph", "plan: no tool")

@@ -18,6 +18,7 @@ from vieval_plugin.judges.contests import (
     candidates_of,
     contest_verdict,
     fault,
+    gather,
     ranks,
 )
 from vieval_plugin.judges.protocol import Chat, Message, Step, Text
@@ -129,3 +130,30 @@ def test_what_a_candidate_lacks_is_said_with_its_number():
     assert missing_inputs_reason(SPEC, contest()) == ""
     few = "a contest must have at least 2 candidates"
     assert missing_inputs_reason(SPEC, contest(1)).startswith(few)
+
+
+def counting(name, rounds):
+    heard = []
+    for number in range(rounds):
+        heard += yield [f"{name}{number}"] * (number + 1)
+    return heard
+
+
+def run(program):
+    played = play(program, answer=lambda ask: f"re {ask}")
+    return played.rounds, played.result
+
+
+def test_asks_of_all_that_are_under_way_are_one_list_and_results_come_in_order():
+    waves, results = run(gather([counting("a", 1), counting("b", 0), counting("c", 2)]))
+    assert waves == [["a0", "c0"], ["c1", "c1"]]
+    assert results == [["re a0"], [], ["re c0", "re c1", "re c1"]]
+
+
+def test_no_programs_ask_nothing_and_one_that_asks_an_empty_list_goes_on():
+    def silent():
+        heard = yield []
+        return heard
+
+    assert run(gather([])) == ([], [])
+    assert run(gather([silent(), counting("a", 1)])) == ([["a0"]], [[], ["re a0"]])

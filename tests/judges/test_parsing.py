@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.tables import table
+from vieval_plugin.judges.answer_formats import parse_labelled_lines
 from vieval_plugin.judges.parsing import (
     REFUSAL_INSIDE,
     is_lead_in,
@@ -81,12 +82,7 @@ def test_a_refusal_in_the_reasoning_is_counted_and_not_obeyed():
     assert refused.status is Status.PARSE_FAILURE
 
 
-UNSURE = ["[7, ?]", "[7, ?, 8]", "[7, ...]", "[~7, 8]", "[<7, 8]", "[7 (a), 8 (b)]"]
-UNLISTED = ["8,5", "7, 8", "7_0", "**7**", "7.5.1"]
-BROKEN = ["[1 0, 8]", "[1<think>hm</think>0, 8]", "[7, 8], // a draft", "[\\u0037, 8]"]
-
-
-@pytest.mark.parametrize("scores", [*UNSURE, *UNLISTED, *BROKEN])
+@pytest.mark.parametrize(*table("doubtful_scores.jsonl"))
 def test_what_the_mender_drops_or_merges_is_not_believed(scores):
     text = f'{{"score": {scores}, "reasoning": "x"}}'
     for count in (1, 2):
@@ -230,3 +226,17 @@ def test_what_the_authors_could_not_parse_is_not_read_as_scores(shared_data):
     assert found.total() == 5334
     statuses = {read(text, count).status for text, count in found}
     assert statuses == {Status.PARSE_FAILURE}
+
+
+@pytest.mark.parametrize(*table("labelled_lines.jsonl"))
+def test_lines_are_read_only_as_they_were_asked_for(reply, scores):
+    labels = ("Alignment Score", "Coherence Score")
+    found = parse_labelled_lines(reply, labels, 1, 5)
+    assert found.scores == tuple(scores or ())
+    assert found.status.usable is bool(scores)
+    assert found.reason or scores
+
+
+def test_words_around_the_lines_are_the_reasoning_and_may_decline():
+    found = parse_labelled_lines("I cannot rate this.\nScore: 1", ["Score"], 1, 5)
+    assert (found.reason, found.finding) == ("I cannot rate this.", REFUSAL_INSIDE)

@@ -1,13 +1,20 @@
 """Files are written whole, with the user's own rights, or not at all."""
 
+import io
 import os
 import stat
 import sys
 
+import numpy as np
+import PIL.Image
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from tests.refusals import refuses
 from vieval_plugin.media.files import remove_unfinished, write_whole
+from vieval_plugin.media.png import encode
 from vieval_plugin.text.errors import VievalError
 
 
@@ -90,3 +97,24 @@ def test_only_unfinished_files_of_these_names_are_removed(tmp_path):
         (tmp_path / name).write_text("x")
     remove_unfinished([tmp_path / "a.txt", tmp_path / "nowhere" / "b.txt"])
     assert sorted(os.listdir(tmp_path)) == ["a.txt", "b.txt.0a1b2c3d.part", "mine.part"]
+
+
+@given(
+    st.tuples(st.integers(1, 9), st.integers(1, 9), st.sampled_from((1, 3))).flatmap(
+        lambda shape: arrays(np.uint8, shape)
+    )
+)
+def test_pillow_reads_the_same_pixels(pixels):
+    require_same(pixels)
+
+
+def require_same(pixels):
+    picture = PIL.Image.open(io.BytesIO(encode(pixels)))
+    assert np.array_equal(np.asarray(picture).reshape(pixels.shape), pixels)
+
+
+@pytest.mark.parametrize("shape", [(300, 1, 3), (1, 3000, 3), (640, 480, 3)])
+def test_any_shape(shape):
+    pixels = np.random.RandomState(0).randint(0, 256, shape).astype(np.uint8)
+    require_same(pixels)
+    require_same(pixels[:, ::-1])

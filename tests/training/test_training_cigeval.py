@@ -15,6 +15,7 @@ from tests.cigeval_script import PACK, built
 from tests.extras import needs
 from tests.playing import images_of, label_of, play
 from tests.stored_results import read_lines, result, write_lines
+from tests.tables import table
 from vieval_plugin.backends.image_tools import tools as backend
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import main
@@ -103,19 +104,10 @@ def test_in_the_second_form_a_sub_question_is_one_example(sample):
         assert len(observed) == 2, "the observation has the highlighted images"
 
 
-@pytest.mark.parametrize(
-    ("score", "ratings", "kept"),
-    [
-        (0.8, (0.5, 0.5, 0.5), True),
-        (0.81, (0.5, 0.5, 0.5), False),
-        (0.2, (1.0, 0.5, 0.0), True),
-        (0.9, (), False),
-        (None, (1.0,), False),
-    ],
-)
+@pytest.mark.parametrize(*table("near_human.jsonl"))
 def test_a_verdict_is_kept_within_the_margin_of_the_human_mean(score, ratings, kept):
     scores = {} if score is None else {"SC": score}
-    rated = {"SC": ratings} if ratings else {}
+    rated = {"SC": tuple(ratings)} if ratings else {}
     source = Provenance("cigeval", ("paper",), ("SC",))
     identity = SampleId("b", "tie", "m", "u")
     record = Record(identity, Verdict(scores, "ok"), source, rated)
