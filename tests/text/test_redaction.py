@@ -37,21 +37,25 @@ def test_a_password_with_the_signs_of_a_query_is_not_seen_in_part(user):
     assert told.removeprefix("[key]@") == "127.0.0.1:9/v1: not an address"
 
 
-def test_what_is_short_is_no_secret():
-    register_secrets("EMPTY", ["http://host/v1"])
-    register_secrets("none", [""])
-    assert redacted("EMPTY is empty, none is none") == "EMPTY is empty, none is none"
+SHORT = "EMPTY is empty, none is none"
+OTHERS = r'{"note": "a \"b\" \u00e9 %20"}'
 
 
-def test_of_two_secrets_the_longer_goes_first():
-    register_secrets("sk-12345678", [])
-    register_secrets("sk-12345678-more", [])
-    assert redacted("sk-12345678-more") == "[key]"
-
-
-def test_addresses_in_what_a_model_says_stay():
-    register_secrets(KEY, [])
-    assert remove_secrets(f"http://me:pass@host {KEY}") == "http://me:pass@host [key]"
+@pytest.mark.parametrize(
+    ("keys", "text", "told"),
+    [
+        # what is short is no secret, and of two the longer goes first
+        (("EMPTY", "none"), SHORT, SHORT),
+        (("sk-12345678", "sk-12345678-more"), "sk-12345678-more", "[key]"),
+        # addresses and other escapes in what a model says stay
+        ((KEY,), f"http://me:pass@host {KEY}", "http://me:pass@host [key]"),
+        ((KEY,), OTHERS, OTHERS),
+    ],
+)
+def test_only_secrets_are_removed(keys, text, told):
+    for key in keys:
+        register_secrets(key, ["", "http://host/v1"])
+    assert remove_secrets(text) == told
 
 
 ESCAPED = [r"sk\u002dnever-to-be\/seen", r"\\u0073k-never-to-be/seen"]
@@ -62,12 +66,6 @@ ESCAPED += ["sk%2Dnever-to-be%2Fseen", "&#115;k&#x2d;never-to-be/seen"]
 def test_a_secret_is_known_however_it_is_escaped(escaped):
     register_secrets("sk-never-to-be/seen", [])
     assert remove_secrets(f'{{"note": "{escaped}"}}') == '{"note": "[key]"}'
-
-
-def test_other_escapes_stay_as_they_are():
-    register_secrets(KEY, [])
-    text = r'{"note": "a \"b\" \u00e9 %20"}'
-    assert remove_secrets(text) == text
 
 
 @pytest.mark.parametrize("scheme", ["http://", "//", ""])
