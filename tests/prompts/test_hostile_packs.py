@@ -19,7 +19,6 @@ name: mine
 questions:
   PQ: {template: PQ.jinja, images: [output], scores: [naturalness, artifacts]}
 """
-LONG = "a red cat " * 100_000
 
 
 def write(folder, template="", manifest=MANIFEST, **further):

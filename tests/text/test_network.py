@@ -6,7 +6,6 @@ from tests.refusals import refuses
 from tests.tables import table
 from vieval_plugin.text.network import proxy_for
 
-PROXY = "http://proxy:3128"
 API = "https://api.example.com/v1"
 
 
