@@ -72,7 +72,6 @@ COUNTED = {"429": "rate limit", "500": "server error", "503": "server error"}
 COUNTED |= {"cut_body": "cut answer", "reset": "connection"}
 COUNTED |= dict.fromkeys(MALFORMED, "malformed answer")
 PASSING = {kind: ([Fault(kind)] * 2, {}, {name: 2}) for kind, name in COUNTED.items()}
-
 LIMITS = [Fault("429"), Fault("429", retry_after=0.03)] * 2
 # too many requests do not use up the retries while all get them
 BETWEEN = [*LIMITS, Fault("500"), *LIMITS]
