@@ -70,6 +70,8 @@ def test_a_ranking_is_read_as_it_was_written(levels):
     expected = tuple(1 + sum(other < level for other in levels) for level in levels)
     assert ranks(text, len(levels)) == expected
     assert ranks(text, len(levels) + 1) == ()
+    # equal ones in any order
+    assert ranks("2=1", 2) == (1, 1)
 
 
 NO_RANKINGS = ["", "1", "1>", ">1", "1>1", "1>2>2", "1>2>3", "0>1", "a>b", "1 > 2"]
