@@ -124,3 +124,12 @@ async def all_of(backend, count, text="question"):
     return await asyncio.gather(
         *(backend.answer(chat(f"{text} {i}")) for i in range(count))
     )
+
+
+def listing(*pairs, text="Yes", end="length"):
+    """An answer whose first token is the first of these, with their log-probabilities."""
+    listed = [{"token": token, "logprob": value} for token, value in pairs]
+    answer = saying({"content": text}, end)
+    content = [{**listed[0], "top_logprobs": listed}]
+    answer["choices"][0]["logprobs"] = {"content": content}
+    return answer

@@ -2,7 +2,9 @@
 
 import numpy as np
 import PIL.Image
+import pytest
 
+from tests.extras import needs
 from tests.pictures import encoded
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics.batcher import Batcher
@@ -11,14 +13,12 @@ from vieval_plugin.config import Scorer
 from vieval_plugin.judges.protocol import Image, Measure
 
 METRICS = ("clip_score", "clip_i", "clip_direction", "dino", "lpips")
-
-
-TEXTS = (
-    "a red toy on the table",
-    "photo of a dog",
-    "a cat",
-    "xyz 12, on the red table!",
-)
+#: Marks of tests of these metrics.
+NETWORKS = [
+    needs("torch", "transformers", "torchvision", "torchmetrics"),
+    pytest.mark.usefixtures("no_downloads"),
+]
+TEXTS = ("a red toy on the table", "photo of a dog", "a cat", "xyz 12, on the table!")
 
 
 def scorers(models, **options):

@@ -65,8 +65,7 @@ async def test_a_deployment_of_azure_gets_its_key_in_its_own_header(monkeypatch)
         seen.append((request.path_qs, dict(request.headers)))
         return await _fine(request)
 
-    app = web.Application()
-    app.router.add_post("/openai/deployments/judge/chat/completions", handle)
+    app = completing(handle, "/openai/deployments/judge")
     monkeypatch.setenv("AZURE_KEY", KEY)
     async with TestServer(app, host=HOST) as served:
         url = f"http://{HOST}:{served.port}/openai/deployments/judge?api-version=2024-10-21"
@@ -79,9 +78,7 @@ async def test_a_deployment_of_azure_gets_its_key_in_its_own_header(monkeypatch)
     assert "Authorization" not in headers
 
 
-async def test_headers_of_a_gateway_come_from_variables_and_are_never_shown(
-    monkeypatch,
-):
+async def test_headers_come_from_variables_and_are_never_shown(monkeypatch):
     seen = []
 
     async def handle(request):
@@ -125,13 +122,16 @@ async def _fine(request):
     return web.json_response(saying({"content": "fine"}))
 
 
-async def test_judge_calls_go_through_the_proxy_with_its_user(monkeypatch):
+def completing(handle, path="/v1"):
+    """An application with chats below a path."""
     app = web.Application()
-    app.router.add_post("/v1/chat/completions", _fine)
-    async with (
-        TestServer(app, host=HOST) as served,
-        proxying(served.port) as (proxy, heads),
-    ):
+    app.router.add_post(f"{path}/chat/completions", handle)
+    return app
+
+
+async def test_judge_calls_go_through_the_proxy_with_its_user(monkeypatch):
+    server = TestServer(completing(_fine), host=HOST)
+    async with server as served, proxying(served.port) as (proxy, heads):
         monkeypatch.setenv("HTTP_PROXY", proxy.replace("//", "//me:pass-word@"))
         async with asking("http://judge.example/v1") as backend:
             assert isinstance(await backend.answer(chat("x")), Text)
@@ -173,23 +173,18 @@ def certificate(tmp_path):
     files = tmp_path / "ca.pem", tmp_path / "key.pem"
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1"
     command += " -nodes -days 2 -subj /CN=localhost -addext"
-    names = ["subjectAltName=DNS:localhost", "-out", str(files[0])]
+    command += f" subjectAltName=DNS:localhost -out {files[0]} -keyout {files[1]}"
     try:
-        whole = [*command.split(), *names, "-keyout", str(files[1])]
-        subprocess.run(whole, check=True, capture_output=True)
+        subprocess.run(command.split(), check=True, capture_output=True)
     except FileNotFoundError:
         pytest.skip("needs openssl")
     return files
 
 
-async def test_an_own_authority_is_trusted_by_field_and_variable(
-    certificate, monkeypatch
-):
+async def test_an_own_authority_is_trusted(certificate, monkeypatch):
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*certificate)
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", _fine)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(completing(_fine))
     await runner.setup()
     site = web.TCPSite(runner, HOST, 0, ssl_context=context)
     await site.start()
@@ -220,7 +215,7 @@ def _events(*documents, end="data: [DONE]\n\n"):
 def _piece(text=None, end=None, index=0, **more):
     delta = {"content": text} if text else {}
     choice = {"index": index, "delta": delta, "finish_reason": end}
-    return {"id": "c1", "choices": [choice], **more}  # fmt: skip
+    return {"id": "c1", "choices": [choice], **more}
 
 
 USAGE = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}
@@ -232,10 +227,9 @@ COMMENTED = _events(*HALVES, _piece(end="stop", usage=USAGE)).replace("\n", "\r\
 GROWING = _piece("fi", usage={**USAGE, "completion_tokens": 1})
 # forms of streams, from the reference of OpenAI's API, DashScope's guide to compatible mode, and
 # OpenRouter's on streaming
+ALONE = {"choices": [], "usage": USAGE}
 STREAMS = {
-    "usage in an event of its own": _events(
-        ROLE, *HALVES, _piece(end="stop"), {"choices": [], "usage": USAGE}
-    ),
+    "usage in an event of its own": _events(ROLE, *HALVES, _piece(end="stop"), ALONE),
     "usage with the last piece": _events(WHOLE),
     "usage that grows": _events(GROWING, _piece("ne", "stop", usage=USAGE)),
     "comments, other line ends": f": OPENROUTER PROCESSING\r\n\r\n{COMMENTED}",

@@ -8,6 +8,7 @@ from tests.backends.value_heads import measure, picture
 from tests.extras import needs
 from tests.refusals import refusal
 from tests.shipped_scorers import clip_logit
+from tests.tables import table
 from vieval_plugin.backends.metrics.encoders import TRUNCATED
 from vieval_plugin.judges.protocol import Measure
 
@@ -20,10 +21,9 @@ def describe(folder, base, images="[output]", **network):
     folder.mkdir(exist_ok=True)
     network = {"form": "dual_encoder", "base": base, **network}
     keys = "".join(f"  {key}: {value}\n" for key, value in network.items())
-    (folder / "pick.yaml").write_text(
-        f"name: pick\nquestions: {{SC: {{images: {images}, text: '{{{{ prompt }}}}'}}}}\n"
-        f"sigmoid: [0, 1]\nnetwork:\n{keys}"
-    )
+    asked = f"questions: {{SC: {{images: {images}, text: '{{{{ prompt }}}}'}}}}"
+    text = f"name: pick\n{asked}\nsigmoid: [0, 1]\nnetwork:\n{keys}"
+    (folder / "pick.yaml").write_text(text)
     return folder / "pick.yaml"
 
 
@@ -58,18 +58,9 @@ def test_a_processor_from_elsewhere_and_a_long_text(scorer_weights, tmp_path):
     assert found.notes == (TRUNCATED,)
 
 
-@pytest.mark.parametrize(
-    ("changed", "line"),
-    [
-        ({"scala": 2}, "unknown key network.scala; did you mean scale?"),
-        ({"scale": "much"}, "network.scale"),
-        ({"images": "[source, output]"}, "`images` must list exactly one image"),
-        ({"base": "/nowhere"}, "weights folder not found"),
-        ({"base": "dino"}, "must have the architecture clip (CLIPModel), got vit"),
-        ({"processor": "/nowhere"}, "weights folder not found"),
-    ],
-)
+@pytest.mark.parametrize(*table("wrong_dual_encoders.jsonl"))
 def test_what_cannot_be_is_one_line(scorer_weights, tmp_path, changed, line):
-    base = changed.pop("base", "clip_score")
-    path = describe(tmp_path, scorer_weights.get(base, base), **changed)
+    about = {"base": "clip_score", **changed}
+    about["base"] = scorer_weights.get(about["base"], about["base"])
+    path = describe(tmp_path, **about)
     assert line in refusal(measure, path, asks())

@@ -92,9 +92,8 @@ def test_a_day_that_is_ended_leaves_no_process(tmp_path):
     pytest.importorskip("transformers", reason="transformers is not installed")
     environment = {"SIZE": "tiny", "OUT": str(tmp_path), "PYTHON": sys.executable}
     script = [str(ROOT / "bench" / "gpu_day.sh"), "metrics"]
-    with subprocess.Popen(
-        script, env={**os.environ, **environment}, stdout=subprocess.DEVNULL
-    ) as started:
+    own = {"env": {**os.environ, **environment}, "stdout": subprocess.DEVNULL}
+    with subprocess.Popen(script, **own) as started:
         until(lambda: processes_of(str(tmp_path), "bench/scorer.py"))
         started.terminate()
     assert started.returncode == 130

@@ -39,13 +39,9 @@ def test_the_best_box_of_each_phrase_comes_surest_first():
 
 
 def test_a_box_that_encloses_a_smaller_one_is_dropped():
-    found = [
-        Detection(0.9, Box(0, 0, 100, 100)),
-        Detection(0.3, Box(10, 10, 20, 20)),
-        Detection(0.5, Box(90, 90, 120, 120)),
-        Detection(0.2, Box(10, 10, 20, 20)),
-    ]
-    assert drop_enclosing(found) == [Box(90, 90, 120, 120), Box(10, 10, 20, 20)]
+    whole, inner, other = (Box(n, n, m, m) for n, m in ((0, 100), (10, 20), (90, 120)))
+    found = [(0.9, whole), (0.3, inner), (0.5, other), (0.2, inner)]
+    assert drop_enclosing([Detection(*one) for one in found]) == [other, inner]
 
 
 def test_an_image_and_phrase_are_detected_once_whatever_the_files_name(tmp_path):

@@ -73,15 +73,15 @@ INTEGERS = np.array([[0, 128, 255]], np.int32)
 INDEXED = HALF.convert("P")
 CLEAR = {"transparency": INDEXED.getpixel((0, 0))}
 INKS = PIL.Image.new("CMYK", (8, 8), (0, 255, 255, 0))
+BLACK = file_of("PNG", HALF.convert("RGB"), transparency=(0, 0, 0))
+DEEP = png_of(1, 1, b"\0" + struct.pack(">3H", 32896, 0, 65535), bits=16)
 RAMP, WHITE = [0, 128, 255], [255, 255]
 RARE = {
     "16-bit grey": (file_of("PNG", PIL.Image.fromarray(GREY)), RAMP),
+    "16 bits a colour": (DEEP, [128]),
     "transparent": (file_of("PNG", HALF), WHITE),
     "palette with alpha": (file_of("PNG", INDEXED, **CLEAR), WHITE),
-    "transparent colour": (
-        file_of("PNG", HALF.convert("RGB"), transparency=(0, 0, 0)),
-        WHITE,
-    ),
+    "transparent colour": (BLACK, WHITE),
     "four inks": (file_of("JPEG", INKS), None),
     "floats": (file_of("TIFF", PIL.Image.fromarray(FLOATS)), RAMP),
     "32-bit integers": (file_of("TIFF", PIL.Image.fromarray(INTEGERS)), RAMP),
@@ -96,11 +96,6 @@ def test_unusual_pixels_are_sent_as_rgb_with_8_bits_on_white(data, red):
         assert (media, made.mode, body[24]) == ("image/png", "RGB", 8)
         if red:
             assert np.asarray(made)[0, :, 0].tolist() == red
-
-
-def test_a_png_of_16_bits_a_colour_is_sent_with_8():
-    deep = png_of(1, 1, b"\0" + struct.pack(">3H", 0, 32896, 65535), bits=16)
-    assert opened(sent_data(deep)[1]).getpixel((0, 0)) == (0, 128, 255)
 
 
 @pytest.mark.parametrize("kind", ["WEBP", "BMP", "TIFF", "PPM"])
@@ -129,12 +124,9 @@ def test_an_image_over_max_pixels_is_made_smaller_and_keeps_its_shape(size, limi
     assert made.width / made.height == pytest.approx(size[0] / size[1], rel=0.35)
 
 
-def test_a_line_of_pixels_is_made_shorter():
+def test_a_line_is_made_shorter_and_an_image_within_max_pixels_passes_untouched():
     line = file_of("PNG", picture(size=(5000, 1)))
     assert opened(sent_data(line, 100)[1]).size == (100, 1)
-
-
-def test_an_image_within_max_pixels_passes_untouched():
     data = file_of("JPEG", picture(size=(40, 30)))
     assert sent_data(data, 1200) == ("image/jpeg", data)
 
@@ -196,9 +188,8 @@ async def test_memory_stays_bounded_with_many_at_once():
     results = await asyncio.gather(*map(encoder.encode, wanted))
     assert [sent(result)[1] for result in results] == [one.source for one in wanted]
     assert not encoder._under_way._tasks
-    assert encoder._recent_bytes == sum(
-        len(kept.url) for kept in encoder._recent.values()
-    )
+    kept = sum(len(one.url) for one in encoder._recent.values())
+    assert encoder._recent_bytes == kept
     assert 0 < encoder._recent_bytes <= room
 
 

@@ -38,9 +38,8 @@ def claimed(path):
 @asynccontextmanager
 async def asking_twice(server, path, **options):
     """Two backends of a server that share a store's file."""
-    one, other = (
-        asking(server.base_url, store=Store(path), **options) for _ in range(2)
-    )
+    opened = lambda: asking(server.base_url, store=Store(path), **options)
+    one, other = opened(), opened()
     async with one as first, other as second:
         yield first, second
 
@@ -135,9 +134,7 @@ async def test_a_claim_is_renewed_while_its_question_is_under_way(path, monkeypa
         assert server.stats()["requests"] == 1
 
 
-async def test_what_another_process_never_answers_is_asked_in_the_end(
-    path, monkeypatch
-):
+async def test_what_another_never_answers_is_asked_in_the_end(path, monkeypatch):
     monkeypatch.setattr(store, "LEASE", 1000.0)
     options = {"deadline": 0.1, "retries": 0, "patience": 0.3}
     async with faked(store=Store(path), **options) as (_, backend):
@@ -179,9 +176,6 @@ async def test_failures_leave_no_claim(path):
     async with faked(faults=too_long, store=Store(path)) as (_, backend):
         assert isinstance(await backend.answer(chat("x")), Failure)
         assert claimed(path) == []
-
-
-# Processes.
 
 
 def scoring(samples_file, url, out):

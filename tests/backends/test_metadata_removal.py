@@ -181,8 +181,6 @@ def test_a_jpeg_whose_parts_cannot_be_told_apart_is_encoded_anew():
     assert np.array_equal(pixels(body), pixels(data))
 
 
-# Every image is looked through, once.
-
 PROGRESSIVE = encoded(noise(), "JPEG", progressive=True)
 BROKEN = {
     "a cut PNG": png()[:-500],
@@ -230,7 +228,7 @@ async def test_an_image_is_decoded_once_however_often_it_is_wanted(loads, tmp_pa
     assert 4 <= len(loads) <= 5
 
 
-def test_what_is_remembered_is_bounded(loads, monkeypatch):
+def test_images_remembered_are_few(loads, monkeypatch):
     monkeypatch.setattr(images, "_REMEMBERED", 2)
     for seed in range(4):
         images.examine(Image(encoded(noise(seed), "PNG")))
@@ -250,9 +248,8 @@ def judged(given, judge, store, server, **more):
 
 
 @pytest.mark.parametrize("judge", ["viescore", "vqascore"])
-def test_no_verdict_on_a_broken_image_is_ok_despite_the_store(
-    judge, tmp_path, monkeypatch
-):
+def test_no_verdict_on_a_broken_image_is_ok(judge, tmp_path, monkeypatch):
+    """Also where the store has replies on it."""
     given = [sample(name, data) for name, data in BROKEN.items()]
     store = tmp_path / "r.sqlite"
     unexamined = {

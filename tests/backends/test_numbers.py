@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
-from tests.one_server import saying, served, serving
+from tests.one_server import listing, saying, served, serving
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches
@@ -35,14 +35,8 @@ ASK = Likelihood((Message("user", ("Is there a cat?",)),), ("Yes", "No"), ("q",)
 NEVER = [math.nan, math.inf, 0.1, 1e-5, True, "-0.5", None, [], 10**400]
 
 
-TOKENS = ("Yes", "No", "Maybe")
-
-
-def listing(*values):
-    listed = [{"token": t, "logprob": v} for t, v in zip(TOKENS, values, strict=False)]
-    answer = saying({"content": "Yes"})
-    answer["choices"][0]["logprobs"] = {"content": [{"top_logprobs": listed}]}
-    return answer
+def listed(*values):
+    return listing(*zip(("Yes", "No", "Maybe"), values, strict=False))
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -50,7 +44,7 @@ def listing(*values):
 async def test_a_bad_log_probability_is_a_failure_and_not_kept(never, place, tmp_path):
     values, store = [-0.5, -1.5, -3.0], Store(tmp_path / "s.sqlite")
     values[place] = never
-    async with served(lambda body: listing(*values), store=store) as (backend, _):
+    async with served(lambda body: listed(*values), store=store) as (backend, _):
         reply = await backend.answer(ASK)
         assert reply.status is Status.API_ERROR
         assert "log-probabilit" in reply.reason
@@ -61,12 +55,12 @@ async def test_a_bad_log_probability_is_a_failure_and_not_kept(never, place, tmp
 
 
 async def test_rounding_above_zero_is_zero():
-    async with served(lambda body: listing(5e-8, -20)) as (backend, _):
+    async with served(lambda body: listed(5e-8, -20)) as (backend, _):
         assert (await backend.answer(ASK)).high[0] == 1.0
 
 
 async def test_two_tokens_that_are_both_certain_are_a_failure():
-    async with served(lambda body: listing(0.0, 0.0)) as (backend, _):
+    async with served(lambda body: listed(0.0, 0.0)) as (backend, _):
         assert "must sum to at most 1, got 2" in (await backend.answer(ASK)).reason
 
 
@@ -76,7 +70,7 @@ async def test_a_bound_is_not_closed_by_a_number_that_is_none(never):
 
     def answer(body):
         if "allowed_token_ids" not in body:
-            return listing(-0.5)
+            return listed(-0.5)
         told = saying({"content": "No"})
         told["choices"][0]["logprobs"] = {"content": [{"logprob": never}]}
         return told
@@ -119,17 +113,14 @@ def test_vllm_in_this_process_is_believed_no_more_than_a_server(never):
         return SimpleNamespace(decoded_token=token, logprob=value)
 
     def told(logprobs):
-        return _reply(
-            ASK, SimpleNamespace(outputs=[SimpleNamespace(logprobs=logprobs)])
-        )
+        output = SimpleNamespace(logprobs=logprobs)
+        return _reply(ASK, SimpleNamespace(outputs=[output]))
 
     yes = entry("Yes", -0.5)
     assert told([{0: entry("Maybe", never), 1: yes}]).status is Status.API_ERROR
     assert told(None).status is Status.API_ERROR
     masked = entry("Maybe", -math.inf)
-    assert told([{0: masked, 1: yes}]).low[0] == pytest.approx(
-        math.exp(-0.5)
-    )  # a token that is masked
+    assert told([{0: masked, 1: yes}]).low[0] == pytest.approx(math.exp(-0.5))
 
 
 @pytest.mark.parametrize("definition", ["first_token", "sequence_mean"])
@@ -170,9 +161,6 @@ def test_a_measurement_that_is_none_is_a_failure_and_not_kept(tmp_path, monkeypa
     assert Batcher(Usage(), store).measure([ask]) == [Measurement(0.5)]
 
 
-# Verdicts.
-
-
 def traced(**about):
     return Verdict({"O": 0.5}, Status.OK, trace=(Step(("q",), Status.OK, **about),))
 
@@ -203,9 +191,8 @@ def test_a_verdict_that_cannot_be_written_is_a_tool_error_of_its_sample(verdict)
     fine, ended = Verdict({"O": 0.5}, Status.OK), {}
     programs = lambda: [program(one) for one in (fine, verdict, fine)]
     in_steps = run_in_batches(programs(), lambda asked: [])
-    asyncio.run(
-        run_concurrently(programs(), never, live=2, on_outcome=ended.__setitem__)
-    )
+    about = {"live": 2, "on_outcome": ended.__setitem__}
+    asyncio.run(run_concurrently(programs(), never, **about))
     for outcomes in (in_steps, [ended[number] for number in range(3)]):
         statuses = [outcome.verdict.status for outcome in outcomes]
         assert statuses == [Status.OK, Status.TOOL_ERROR, Status.OK]
@@ -220,16 +207,15 @@ async def test_one_nan_is_one_sample_without_a_score(store, samples_file, tmp_pa
     def answer(body):
         asked.append(body)
         bad = is_sick and len([b for b in asked if b.get("logprobs")]) == 1
-        return listing(math.nan if bad else -0.1, -3.0)
+        return listed(math.nan if bad else -0.1, -3.0)
 
     def rows(file):
         lines = file.read_text().splitlines()
         return [json.loads(line, parse_constant=pytest.fail) for line in lines]
 
-    made = [
-        {**row, "kind": "tig", "texts": {"prompt": f"a cat {n}"}}
-        for n, row in enumerate(rows(samples_file))
-    ]
+    made = rows(samples_file)
+    for number, row in enumerate(made):
+        row |= {"kind": "tig", "texts": {"prompt": f"a cat {number}"}}
     samples_file.write_text("\n".join(map(json.dumps, made)))
     async with serving(answer) as (url, _):
         command = ["score", str(samples_file), "--judge", "vqascore", "--out", str(out)]

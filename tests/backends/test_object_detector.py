@@ -8,9 +8,10 @@ import PIL.Image
 import pytest
 
 from tests import tiny_detector, tiny_scorers, tiny_segmenter
-from tests.extras import needs
+from tests.backends.metric_asks import NETWORKS
 from tests.pictures import encoded
 from tests.refusals import refusal
+from vieval_plugin import Image, Sample, SampleId, Status
 from vieval_plugin.api.judge import Judge
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
@@ -20,21 +21,11 @@ from vieval_plugin.backends.weights import Origin
 from vieval_plugin.config import Scorer
 from vieval_plugin.images import decode
 from vieval_plugin.judges.objects import COLORS, detected_objects
-from vieval_plugin.judges.protocol import (
-    Image,
-    Sample,
-    SampleId,
-    Status,
-    ToolResult,
-    UseTool,
-)
+from vieval_plugin.judges.protocol import ToolResult, UseTool
 from vieval_plugin.run.evaluate import evaluate
 from vieval_plugin.run.router import Router, refuse_questions
 
-pytestmark = [
-    needs("torch", "transformers", "torchvision", "torchmetrics"),
-    pytest.mark.usefixtures("no_downloads"),
-]
+pytestmark = NETWORKS
 
 LABELS = ("cat", "dog")
 
@@ -63,11 +54,8 @@ def picture(seed, size=(80, 64)):
 
 
 def ask(image, labels=LABELS, colored=(("cat", 2),)):
-    return UseTool(
-        "objects",
-        {"image": image, "labels": labels, "colored": colored, "counting": False},
-        ("objects",),
-    )
+    about = {"labels": labels, "colored": colored, "counting": False}
+    return UseTool("objects", {"image": image, **about}, ("objects",))
 
 
 def answers(asks, weights, kind, store=None, usage=None, batch_size=8):
@@ -93,9 +81,8 @@ def masks_by_hand(folder, image, label, threshold):
     new = round(height * factor), round(width * factor)
 
     def resized(values, size):
-        return torch.nn.functional.interpolate(
-            values, size=size, mode="bilinear", align_corners=False
-        )
+        about = {"size": size, "mode": "bilinear", "align_corners": False}
+        return torch.nn.functional.interpolate(values, **about)
 
     mean = torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1)
     deviation = torch.tensor([0.229, 0.224, 0.225]).view(1, 3, 1, 1)
@@ -152,9 +139,8 @@ def test_masks_and_colors_are_those_of_plain_pytorch(weights, seed):
         wanted = masks_by_hand(weights["masks"], image, label, 0.3)
         found = [one for one in detected_objects(result) if one.label == label]
         assert [one.box for one in found] == [box for _, box, _ in wanted[:16]]
-        assert [one.score for one in found] == pytest.approx(
-            [score for score, _, _ in wanted[:16]], abs=1e-3
-        )
+        scores = [score for score, _, _ in wanted[:16]]
+        assert [one.score for one in found] == pytest.approx(scores, abs=1e-3)
         for number, one in enumerate(found):
             _, box, mask = wanted[number]
             is_read = label == "cat" and number < 2
@@ -177,10 +163,9 @@ def test_phrases_are_found_as_by_the_models_raw_outputs(weights, monkeypatch):
     processor = AutoProcessor.from_pretrained(weights["phrases"])
     model = AutoModelForZeroShotObjectDetection.from_pretrained(weights["phrases"])
     pixels = np.array(decode(image))
+    inputs = processor(images=pixels, text="cat.", return_tensors="pt")
     with torch.no_grad():
-        outputs = model.eval()(
-            **processor(images=pixels, text="cat.", return_tensors="pt")
-        )
+        outputs = model.eval()(**inputs)
     scores = outputs.logits[0].sigmoid().max(dim=1).values
     threshold = float(scores.sort().values[-6:-4].mean())
     monkeypatch.setattr(object_detector, "THRESHOLD", threshold)
@@ -190,12 +175,8 @@ def test_phrases_are_found_as_by_the_models_raw_outputs(weights, monkeypatch):
     assert len(found) == len(order) == 5
     for one, query in zip(found, order, strict=True):
         x, y, width, height = outputs.pred_boxes[0, query].tolist()
-        sides = (
-            np.clip((x - width / 2) * 90, 0, 90),
-            np.clip((y - height / 2) * 60, 0, 60),
-            np.clip((x + width / 2) * 90, 0, 90),
-            np.clip((y + height / 2) * 60, 0, 60),
-        )
+        shares = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+        sides = np.clip(shares, 0, 1) * (90, 60, 90, 60)
         assert one.box == pytest.approx(sides, abs=0.011)
         assert one.score == pytest.approx(float(scores[query]), abs=1e-3)
     for box, one in zip(result.boxes, found, strict=True):
@@ -246,11 +227,8 @@ def test_a_hundred_images_are_judged_as_one_by_one(weights, kind, monkeypatch):
 
 
 def test_a_verdict_has_its_boxes_and_its_networks_in_the_trace(weights):
-    judge = Judge(
-        "objects",
-        scorer=str(weights["masks"]),
-        options={"scorers": {"objects_color": {"model": str(weights["colors"])}}},
-    )
+    options = {"scorers": {"objects_color": {"model": str(weights["colors"])}}}
+    judge = Judge("objects", scorer=str(weights["masks"]), options=options)
     [verdict] = judge([sample(0)])
     [step] = verdict.trace
     kept = json.loads(step.answer)
@@ -291,10 +269,8 @@ def test_weights_that_will_not_do(weights, tmp_path):
         return refusal(answers, [ask(picture(1))], held, "other")
 
     assert "weights folder not found" in refused(tmp_path / "nothing")
-    assert (
-        "must have the architecture grounding-dino (GroundingDinoForObjectDetection), got clip"
-        in refused(weights["colors"])
-    )
+    other = "architecture grounding-dino (GroundingDinoForObjectDetection), got clip"
+    assert other in refused(weights["colors"])
     import torch
     from safetensors.torch import load_file
 

@@ -22,6 +22,7 @@ from tests.one_server import (
     first,
     handled,
     handling,
+    listing,
     on,
     saying,
     served,
@@ -61,9 +62,6 @@ async def bad_and_others(backend):
     return await asyncio.wait_for(asyncio.gather(*asked), 120)
 
 
-# A deadline a try.
-
-
 async def trickle(request):
     """A byte every 20 ms, and never an end."""
     response = web.StreamResponse()
@@ -101,9 +99,6 @@ async def test_a_request_that_is_read_without_end_is_given_up_too():
             await asyncio.wait_for(backend.answer(chat("x")), 120)
 
 
-# Too many requests.
-
-
 async def test_one_question_that_always_gets_429_is_one_failure():
     async with served(but_bad(limited), retries=2) as (backend, bodies):
         bad, fine = await bad_and_others(backend)
@@ -122,9 +117,7 @@ async def test_a_retry_after_of_zero_does_not_hammer(short_backoff, monkeypatch)
 
 
 @pytest.mark.parametrize("kind", ["429", "503"])
-async def test_one_huge_retry_after_holds_up_nothing_else(
-    kind, short_backoff, monkeypatch
-):
+async def test_a_huge_retry_after_holds_up_nothing(kind, short_backoff, monkeypatch):
     faults = first(None, None, Fault(kind, retry_after=HUGE))
     async with faked(faults=faults, latency=0.02, concurrent=4) as (_, backend):
         waits = waits_asked_for(monkeypatch)
@@ -159,9 +152,6 @@ async def test_a_server_that_tells_everybody_to_wait_is_left_alone():
     assert len(times) < 30
 
 
-# Servers that come and go.
-
-
 async def test_a_probe_that_flaps_does_not_make_a_request_endless(short_backoff):
     probes = itertools.count()
 
@@ -175,9 +165,7 @@ async def test_a_probe_that_flaps_does_not_make_a_request_endless(short_backoff)
     assert len(bodies) < 30
 
 
-async def test_a_server_that_answers_others_does_not_make_a_request_endless(
-    short_backoff,
-):
+async def test_a_server_that_answers_others_makes_none_endless(short_backoff):
     """It fails a request's tries, then answers something before it is tried again."""
     asked = itertools.count()
 
@@ -194,9 +182,6 @@ async def test_a_server_that_answers_others_does_not_make_a_request_endless(
             await asyncio.wait([other])
             await asyncio.sleep(0.02)
     assert bad.result().status is Status.API_ERROR
-
-
-# What is denied: keys, models, addresses, credit.
 
 
 def moved(status=307, location="http://127.0.0.1:1/elsewhere"):
@@ -263,17 +248,12 @@ async def test_a_redirect_is_not_followed_and_its_address_not_repeated(status):
 
 async def test_a_path_that_a_server_does_not_have_is_no_denial_of_all():
     """Servers without /tokenize say 404 to each variant, which says nothing of the model."""
-    listed = [{"token": token, "logprob": -2.0} for token in "ab"]
-    answer = saying({"content": "a"})
-    answer["choices"][0]["logprobs"] = {"content": [{"top_logprobs": listed}]}
+    answer = listing(("a", -2.0), ("b", -2.0), text="a")
     words = tuple(f"w{i}" for i in range(30))
     asked = Likelihood((Message("user", ("x",)),), words, ("q",))
     async with served(lambda body: answer) as (backend, _):
         reply = await backend.answer(asked)
     assert reply.high[0] > 0
-
-
-# Replies that are made to break whoever reads them.
 
 
 ODD = [5, True, {"text": "x"}, [["x"]], [{"text": {"a": 1}}]]
@@ -295,10 +275,8 @@ LINES += [b"Set-Cookie: a=b; Domain=\xff\xfe; Expires=\x01", b"Location: http://
 
 
 async def test_headers_that_are_made_to_break_the_client_end_nothing(short_backoff):
-    body, start = (
-        b'{"choices": [{"message": {"content": "y"}}]}',
-        b"HTTP/1.1 200 OK\r\n",
-    )
+    body = b'{"choices": [{"message": {"content": "y"}}]}'
+    start = b"HTTP/1.1 200 OK\r\n"
     plain = start + b"Content-Length: %d\r\n\r\n" % len(body)
     heads = itertools.cycle(start + line + b"\r\n\r\n" for line in LINES)
 

@@ -121,22 +121,20 @@ def test_what_a_server_cannot_tell_lies_within_bounds(seed, lacking):
     assert found.low[place] < found.high[place]
 
 
-def test_a_ten_that_is_one_listed_token_is_known_without_further_requests():
-    listed = {"10": math.log(0.5), "1": math.log(0.25), "7": math.log(0.25)}
-    found = bounds_from_first_tokens(listed, ("1", "7", "10"))
-    assert found.low == found.high == pytest.approx((0.25, 0.25, 0.5))
-
-
-def test_a_ten_that_is_not_listed_may_be_all_of_the_one():
-    listed = {"1": math.log(0.6), "7": math.log(0.4)}
-    found = bounds_from_first_tokens(listed, ("1", "7", "10"))
-    assert found.low == pytest.approx((0.0, 0.4, 0.0))
-    assert found.high == pytest.approx((0.6, 0.4, 0.6))
-
-
-def test_an_impossible_list_is_a_failure():
-    found = bounds_from_first_tokens({"1": 0.0, "2": 0.0}, ("1", "2"))
-    assert isinstance(found, Failure)
+@pytest.mark.parametrize(
+    ("listed", "low", "high"),
+    [
+        ({"10": 0.5, "1": 0.25, "7": 0.25}, (0.25, 0.25, 0.5), (0.25, 0.25, 0.5)),
+        ({"1": 0.6, "7": 0.4}, (0.0, 0.4, 0.0), (0.6, 0.4, 0.6)),
+    ],
+)
+def test_a_ten_that_is_not_a_listed_token_may_be_all_of_the_one(listed, low, high):
+    logs = {token: math.log(share) for token, share in listed.items()}
+    found = bounds_from_first_tokens(logs, ("1", "7", "10"))
+    assert found.low == pytest.approx(low)
+    assert found.high == pytest.approx(high)
+    impossible = bounds_from_first_tokens({"1": 0.0, "2": 0.0}, ("1", "2"))
+    assert isinstance(impossible, Failure)
 
 
 def test_two_spellings_of_the_same_tokens_count_once_and_one_without_tokens_not():

@@ -20,6 +20,7 @@ from tests.one_server import (
     chat,
     error,
     faked,
+    listing,
     saying,
     served,
     serving,
@@ -35,14 +36,8 @@ from vieval_plugin.judges.protocol import Likelihood, Message, Text
 from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.text.errors import VievalError
 
-BODY = {
-    "model": "m",
-    "messages": [],
-    "max_tokens": 1024,
-    "temperature": 0.0,
-    "top_logprobs": 20,
-    "seed": 1,
-}
+BODY = {"model": "m", "messages": [], "max_tokens": 1024, "temperature": 0.0}
+BODY |= {"top_logprobs": 20, "seed": 1}
 SAME = RequestForm()
 YES = Likelihood((Message("user", ("Is it?",)),), ("Yes", "No", "yes"), ("q",))
 
@@ -58,18 +53,7 @@ def test_a_refusal_teaches_what_it_names_as_unsupported(message, fields, learnt)
     assert SAME.taught_by(refusal_of(message, **fields), BODY) == form
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("logit_bias", {"1": 2}),
-        ("stop", ["a"]),
-        ("user", "me"),
-        ("frequency_penalty", -1),
-        ("max_tokens", "many"),
-        ("top_logprobs", "all"),
-        ("logprobs", True),
-    ],
-)
+@pytest.mark.parametrize(*table("refused_fields.jsonl"))
 def test_a_refused_field_of_any_value_is_dropped(name, value):
     refused = refusal_of(f"'{name}' is not supported by model 4")
     form = SAME.taught_by(refused, {"model": "m", "messages": [], name: value})
@@ -117,6 +101,7 @@ async def test_what_an_older_version_remembered_is_ignored(tmp_path):
 
 
 LIMIT, COLD = {"max_tokens": 1024}, {"temperature": 0.0}
+NEWER = {"max_completion_tokens": 9}
 
 
 @pytest.mark.parametrize(
@@ -124,10 +109,7 @@ LIMIT, COLD = {"max_tokens": 1024}, {"temperature": 0.0}
     [
         (Sampling(None), LIMIT),
         (Sampling(extra={"temperature": None}), LIMIT),
-        (
-            Sampling(extra={"max_completion_tokens": 9}),
-            {**COLD, "max_completion_tokens": 9},
-        ),
+        (Sampling(extra=NEWER), {**COLD, **NEWER}),
         (Sampling(extra={"max_tokens": None, "seed": 3}), {**COLD, "seed": 3}),
     ],
 )
@@ -150,22 +132,11 @@ def test_a_temperature_may_be_none(value):
     assert backbone.temperature is None
 
 
-def listing(*pairs):
-    entries = [{"token": token, "logprob": value} for token, value in pairs]
-    first = {**entries[0], "top_logprobs": entries}
-    answer = saying({"content": "Yes"}, "length")
-    answer["choices"][0]["logprobs"] = {"content": [first]}
-    return answer
-
-
 TOKENIZERS = {
     "llama.cpp reads another field": lambda text: {"tokens": []},
     "one id for all texts": lambda text: {"tokens": [1], "count": 1},
     "pieces": lambda text: {"tokens": [{"id": 1, "piece": text}]},
-    "another number than it counts": lambda text: {
-        "tokens": [1, len(text)],
-        "count": 1,
-    },
+    "another number": lambda text: {"tokens": [1, len(text)], "count": 1},
 }
 LIKELY = {"Yes": 0.4, "yes": 0.25, "No": 0.2}
 
@@ -185,11 +156,10 @@ async def test_what_a_tokenizer_does_not_plainly_say_is_unknown(name):
     app.router.add_post("/v1/chat/completions", complete)
     app.router.add_post("/tokenize", tokenize)
     ask = Likelihood(YES.messages, ("Yes", "No", "yes", " YES"), ("q",))
-    async with (
-        TestServer(app, host=HOST) as running,
-        asking(f"http://{HOST}:{running.port}/v1") as backend,
-    ):
-        known = await backend.answer(ask)
+    async with TestServer(app, host=HOST) as running:
+        url = f"http://{HOST}:{running.port}/v1"
+        async with asking(url) as backend:
+            known = await backend.answer(ask)
     assert known.low == pytest.approx((0.4, 0.2, 0.25, 0.0))
     assert known.high == pytest.approx((0.4, 0.2, 0.25, 0.15))
 

@@ -9,16 +9,12 @@ import pytest
 from tests import tiny_heads, tiny_model, tiny_more_models
 from tests.backends import metric_asks, value_heads
 from tests.backends.value_heads import near, values
-from tests.extras import needs
 from tests.shipped_scorers import aesthetic_head, described
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.judges.protocol import Failure, Image, Measure, Measurement, Status
 
-pytestmark = [
-    needs("torch", "transformers", "torchvision", "torchmetrics"),
-    pytest.mark.usefixtures("no_downloads"),
-]
+pytestmark = metric_asks.NETWORKS
 
 COUNT = 12
 

@@ -14,10 +14,11 @@ import PIL.Image
 import pytest
 
 from tests import tiny_scorers
+from tests.backends import metric_asks
 from tests.backends.metric_asks import METRICS, ask, file_of, measure, picture, scorers
 from tests.backends.value_heads import near, values
-from tests.extras import needs
 from tests.refusals import refusal, refuses
+from tests.tables import table
 from vieval_plugin.backends import weights
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
@@ -27,10 +28,7 @@ from vieval_plugin.backends.metrics.network_metrics import NetworkInstrument, me
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Status
 
-pytestmark = [
-    needs("torch", "transformers", "torchvision", "torchmetrics"),
-    pytest.mark.usefixtures("no_downloads"),
-]
+pytestmark = metric_asks.NETWORKS
 
 
 @pytest.fixture
@@ -87,18 +85,16 @@ def _direction(model, images, texts):
 
     inputs = CLIPProcessor.from_pretrained(model)(text=texts, images=images, **READ)
     found = CLIPModel.from_pretrained(model).eval()(**inputs)
-    change, expected = (
-        vectors[0] / vectors[0].norm() - vectors[1] / vectors[1].norm()
-        for vectors in (found.image_embeds, found.text_embeds)
-    )
+    unit = lambda vector: vector / vector.norm()
+    both = (found.image_embeds, found.text_embeds)
+    change, expected = (unit(first) - unit(second) for first, second in both)
     return float(torch.nn.functional.cosine_similarity(change, expected, dim=0))
 
 
 def test_an_edit_that_changes_nothing_has_no_direction(models):
     one = ask("clip_direction", 1)
     same = replace(one, images=dict.fromkeys(one.images, one.images["image"]))
-    [found] = measure(scorers(models), [same])
-    assert found.value == 0
+    assert values(measure(scorers(models), [same])) == [0]
 
 
 def _library_lpips(file):
@@ -111,12 +107,10 @@ def _library_lpips(file):
         with pytest.MonkeyPatch.context() as patch:
             trunk = alexnet().eval()
             trunk.load_state_dict(torch.load(file, weights_only=True), strict=False)
-            patch.setattr(
-                lpips, "_get_tv_model_features", lambda net, pretrained: trunk.features
-            )
-            return lpips.learned_perceptual_image_patch_similarity(
-                image, reference, "alex", normalize=True
-            )
+            features = lambda net, pretrained: trunk.features
+            patch.setattr(lpips, "_get_tv_model_features", features)
+            compute = lpips.learned_perceptual_image_patch_similarity
+            return compute(image, reference, "alex", normalize=True)
 
     return value
 
@@ -213,19 +207,16 @@ def test_one_load_serves_all_metrics_of_the_same_weights(models, monkeypatch):
     loads, load = [], CLIPModel.from_pretrained
     noting = lambda *a, **k: loads.append(a) or load(*a, **k)
     monkeypatch.setattr(CLIPModel, "from_pretrained", noting)
-    found, each = (
-        scorers(models),
-        itertools.product(("clip_score", "clip_i"), range(40)),
-    )
-    asks = [ask(*one) for one in each]
+    found, both = scorers(models), ("clip_score", "clip_i")
+    asks = [ask(*one) for one in itertools.product(both, range(40))]
     for _ in range(2):  # as the waves of a run
         measure(found, asks)
     assert len(loads) == 1
 
 
 def test_what_is_asked_for_twice_is_measured_once(models, tmp_path, batches):
-    asks, store = [ask("clip_i", n % 3) for n in range(30)], Store(tmp_path / "s")
-    found = measure(scorers(models), asks, store)
+    asks = [ask("clip_i", n % 3) for n in range(30)]
+    found = measure(scorers(models), asks, Store(tmp_path / "s"))
     assert sum(map(len, batches)) == 3
     assert found[:3] == found[3:6]
 
@@ -257,13 +248,13 @@ def test_out_of_memory_halves_the_batch_for_good(models, monkeypatch, error):
         assert max(sizes[place + 1 :]) <= sizes[place] // 2
 
 
+def never(network, batch):
+    raise MemoryError("not enough memory")
+
+
 def test_out_of_memory_with_one_says_what_to_do(models, monkeypatch):
-    metric = metrics()["clip_i"]
-
-    def never(network, batch):
-        raise MemoryError("not enough memory")
-
-    monkeypatch.setitem(metrics(), "clip_i", replace(metric, values=never))
+    metric = replace(metrics()["clip_i"], values=never)
+    monkeypatch.setitem(metrics(), "clip_i", metric)
     [found] = measure(scorers(models), [ask("clip_i", 1)])
     assert found.status is Status.TOOL_ERROR
     assert "set device to cpu" in found.reason
@@ -281,26 +272,7 @@ class Hostile:
         return (print, ("this must never be said",))
 
 
-ABSENT = "are not on this machine and cannot be downloaded from the Hugging Face Hub"
-UNKNOWN = "openai/no-such-model"
-
-
-@pytest.mark.parametrize(
-    ("metric", "model", "options", "line"),
-    [
-        ("clip_score", "/nothing", {}, "/nothing: weights folder not found"),
-        ("clip_score", UNKNOWN, {}, f"{UNKNOWN} {ABSENT}"),
-        ("clip_score", UNKNOWN, {}, "name=FOLDER in --model_args, --scorer FOLDER"),
-        ("dino", "facebook/none", {"revision": "v2"}, "in revision v2 "),
-        ("clip_score", "lpips", {}, "is a file; pass its folder"),
-        ("lpips", "/nothing.pth", {}, "weights file not found"),
-        ("lpips", "", {}, "requires the weights of torchvision's AlexNet"),
-        ("lpips", "lpips", {"revision": "v2"}, "is a file; remove revision"),
-        ("dino", "dino", {"device": "no"}, "cannot use the device 'no'"),
-        ("clip_score", "dino", {}, "the architecture clip (CLIPModel), got vit"),
-        ("dino", "clip_i", {}, "the architecture vit (ViTModel), got clip"),
-    ],
-)
+@pytest.mark.parametrize(*table("absent_weights.jsonl"))
 def test_weights_that_are_not_there(models, metric, model, options, line):
     assert line in refused(metric, models.get(model, model), **options)
 
@@ -335,11 +307,10 @@ def test_a_pickle_that_holds_more_than_tensors_is_not_opened(tmp_path, capfd):
     assert "this must never be said" not in "".join(capfd.readouterr())
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"not weights", b"\x80\x02}q\x00."],
-    ids=["empty", "text", "empty dict"],
-)
+NO_WEIGHTS = {"empty": b"", "text": b"not weights", "empty dict": b"\x80\x02}q\x00."}
+
+
+@pytest.mark.parametrize("data", NO_WEIGHTS.values(), ids=NO_WEIGHTS)
 def test_files_that_are_no_weights(tmp_path, data):
     for name in ("weights.pth", "weights.safetensors"):
         (tmp_path / name).write_bytes(data)

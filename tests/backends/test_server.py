@@ -25,7 +25,6 @@ from tests.one_server import (
     served,
     serving,
     text_of,
-    wait_shortly,
 )
 from tests.work import waits_asked_for
 from vieval_plugin.backends.cache.store import Store
@@ -34,15 +33,11 @@ from vieval_plugin.backends.http.faults import fault_of
 from vieval_plugin.judges.protocol import Failure, Status, Text
 from vieval_plugin.text.errors import VievalError
 
-
-@pytest.fixture(autouse=True)
-def short_waits(monkeypatch):
-    wait_shortly(monkeypatch)
+pytestmark = pytest.mark.usefixtures("short_waits")
 
 
 async def test_what_comes_in_unasked_is_no_answer_to_the_next_question():
     """A server that answers twice, the second time when nobody has asked anything more."""
-
     spoken = asyncio.Event()
 
     async def twice(reader, writer):
@@ -62,49 +57,47 @@ async def test_what_comes_in_unasked_is_no_answer_to_the_next_question():
         writer.close()
 
     server = await asyncio.start_server(quietly, HOST, 0)
-    async with (
-        server,
-        asking(f"http://{HOST}:{server.sockets[0].getsockname()[1]}/v1") as backend,
-    ):
+    url = f"http://{HOST}:{server.sockets[0].getsockname()[1]}/v1"
+    async with server, asking(url) as backend:
         for text in ("one", "two", "three"):
             assert (await backend.answer(chat(text))).text == text
             await spoken.wait()
             spoken.clear()
 
 
-# Faults that pass.
+# Faults that pass: the faults of the first requests, options, and what is counted.
 
-
-PASSING = {"429": "rate limit", "500": "server error", "503": "server error"}
-PASSING |= {"cut_body": "cut answer", "reset": "connection"}
 MALFORMED = ("invalid_json", "empty_choices", "null_content")
-PASSING |= dict.fromkeys(MALFORMED, "malformed answer")
+COUNTED = {"429": "rate limit", "500": "server error", "503": "server error"}
+COUNTED |= {"cut_body": "cut answer", "reset": "connection"}
+COUNTED |= dict.fromkeys(MALFORMED, "malformed answer")
+PASSING = {kind: ([Fault(kind)] * 2, {}, {name: 2}) for kind, name in COUNTED.items()}
+LIMITS = [Fault("429"), Fault("429", retry_after=0.03)] * 2
+# too many requests do not use up the retries while all get them
+BETWEEN = [*LIMITS, Fault("500"), *LIMITS]
+PASSING["429 and 500"] = (BETWEEN, {"retries": 1}, {"rate limit": 8, "server error": 1})
+# a longer rest than the patience is waited out
+RESTING = [Fault("429", retry_after=0.6)]
+PASSING["a long rest"] = (RESTING, {"patience": 0.3}, {"rate limit": 1})
 
 
-@pytest.mark.parametrize(("kind", "counted"), PASSING.items())
-async def test_a_passing_fault_is_tried_again(kind, counted):
-    async with faked(faults=first(Fault(kind), Fault(kind))) as (server, backend):
+@pytest.mark.parametrize(
+    ("faults", "options", "counted"), PASSING.values(), ids=PASSING
+)
+async def test_a_passing_fault_is_tried_again(faults, options, counted):
+    async with faked(faults=first(*faults), **options) as (server, backend):
         reply = await backend.answer(chat("x"))
     assert json.loads(reply.text)["score"]
-    assert backend.usage.retries == {counted: 2}
+    assert backend.usage.retries == counted
     assert backend.usage.calls == 1
     assert not backend.usage.failures
-    assert server.stats()["requests"] == 3
+    assert server.stats()["requests"] == len(faults) + 1
 
 
 async def test_a_server_that_does_not_answer_is_asked_again_after_the_timeout():
     async with faked(faults=first(Fault("hang")), timeout=0.5) as (_, backend):
         assert isinstance(await backend.answer(chat("x")), Text)
     assert backend.usage.retries["timeout"] >= 1
-    assert not backend.usage.failures
-
-
-async def test_too_many_requests_do_not_use_up_the_retries_while_all_get_them():
-    limits = [Fault("429"), Fault("429", retry_after=0.03)] * 2
-    faults = first(*limits, Fault("500"), *limits)
-    async with faked(faults=faults, retries=1) as (_, backend):
-        assert isinstance(await backend.answer(chat("x")), Text)
-    assert backend.usage.retries == {"rate limit": 8, "server error": 1}
     assert not backend.usage.failures
 
 
@@ -138,16 +131,6 @@ async def test_requests_at_rest_do_not_hold_up_the_end_of_a_run(asked, monkeypat
     assert sum(waits) < 60
 
 
-async def test_a_longer_rest_than_the_patience_is_waited_out():
-    faults = first(Fault("429", retry_after=0.6))
-    async with faked(faults=faults, patience=0.3) as (server, backend):
-        assert isinstance(await backend.answer(chat("x")), Text)
-    assert server.stats()["requests"] == 2
-
-
-# Faults of one question.
-
-
 async def test_a_question_that_always_fails_is_a_failure_and_the_others_are_answered():
     sick = {"faults": on("poison", Fault("500")), "latency": 0.01}
     async with faked(**sick, retries=2, concurrent=4) as (server, backend):
@@ -169,31 +152,29 @@ async def test_even_when_it_is_the_only_question_left():
     assert server.stats()["statuses"]["500"] <= 4
 
 
-async def test_the_last_question_may_take_longer_than_the_patience():
-    faults = first(None, Fault("hang"))
-    async with faked(faults=faults, timeout=0.6, patience=0.2) as (_, backend):
-        await backend.answer(chat("x"))
-        assert isinstance(await backend.answer(chat("y")), Text)
-
-
-async def test_time_in_which_nothing_was_asked_is_no_silence():
-    faults = first(None, Fault("503"))
-    async with faked(faults=faults, patience=0.3) as (server, backend):
-        await backend.answer(chat("x"))
-        await asyncio.sleep(0.5)
-        assert isinstance(await backend.answer(chat("y")), Text)
-    assert server.stats()["requests"] == 3
-
-
 @pytest.mark.parametrize(
-    ("kind", "status", "reason"),
-    [
-        ("overlong", Status.API_ERROR, "too long"),
-        ("overlong_vllm", Status.API_ERROR, "too long"),
-        ("content_filter", Status.REFUSAL, "content filter"),
-    ],
+    ("kind", "pause", "options"),
+    [("hang", 0, {"timeout": 0.6, "patience": 0.2}), ("503", 0.5, {"patience": 0.3})],
 )
-async def test_a_refused_question_is_not_asked_again(kind, status, reason):
+async def test_neither_the_last_question_nor_a_pause_is_silence(kind, pause, options):
+    """Either may take longer than the patience."""
+    async with faked(faults=first(None, Fault(kind)), **options) as (server, backend):
+        await backend.answer(chat("x"))
+        await asyncio.sleep(pause)
+        assert isinstance(await backend.answer(chat("y")), Text)
+    assert server.stats()["requests"] >= 3
+
+
+REFUSED = {
+    "overlong": (Status.API_ERROR, "too long"),
+    "overlong_vllm": (Status.API_ERROR, "too long"),
+    "content_filter": (Status.REFUSAL, "content filter"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+async def test_a_refused_question_is_not_asked_again(kind):
+    status, reason = REFUSED[kind]
     async with faked(faults=on("bad", Fault(kind))) as (server, backend):
         reply = await backend.answer(chat("bad"))
         assert isinstance(await backend.answer(chat("good")), Text)
@@ -204,43 +185,45 @@ async def test_a_refused_question_is_not_asked_again(kind, status, reason):
     assert server.stats()["requests"] == 2
 
 
-async def test_a_refusal_in_words_is_a_text_for_the_judge_to_read():
-    refusal = "I can't assist with that."
-    async with faked(reply=lambda body: refusal) as (server, backend):
-        assert (await backend.answer(chat("bad"))).text == refusal
-    assert server.stats()["requests"] == 1
+SCORES = '{"score": [10]}'
+SPLIT = [{"type": "text", "text": text} for text in ("se", "ven")]
+THINKING = [{"type": "thinking", "thinking": "six"}, {"type": "thinking", "text": "6"}]
+ENDS = [("stop", False), ("length", True), ("tool_calls", None), ("", None)]
+ENDS += [(None, None), (["length"], None)]
+UNUSUAL = [(SPLIT, "seven"), ([*THINKING, {"text": "seven"}], "seven"), ([], "")]
+UNUSUAL += [("half a character: \ud83d", "half a character: ?")]
+DECLINED = "I can't assist with that."
+READ = [
+    (saying({"content": "seven"}, end), Text("seven", cut=cut)) for end, cut in ENDS
+]
+READ += [(saying({"content": text}), Text(read, cut=False)) for text, read in UNUSUAL]
+# a refusal in words is for the judge to read
+READ += [(saying({"content": DECLINED}), Text(DECLINED, cut=False))]
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        saying({"content": None, "refusal": "No."}),
-        saying({"content": "", "refusal": "No."}),
-        saying({"content": '{"score": [4]}', "refusal": "No."}),
-        saying({"content": None}, "content_filter"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "text"), READ)
+async def test_an_answer_is_read_and_kept(answer, text, tmp_path):
+    async with serving(lambda body: answer) as (url, bodies):
+        for _ in range(2):
+            store = Store(tmp_path / "s.sqlite")
+            async with asking(url, store=store) as backend:
+                assert await backend.answer(chat("x \ud83d")) == text
+    # an empty answer is asked for once more in the next run
+    assert len(bodies) == (1 if text.text else 2)
+
+
+NOTHING, WITHOUT = {"content": None}, {"content": ""}
+REFUSALS = [saying({"refusal": "No.", **one}) for one in (NOTHING, WITHOUT)]
+REFUSALS += [saying({"content": SCORES, "refusal": "No."})]
+
+
+@pytest.mark.parametrize("answer", [*REFUSALS, saying(NOTHING, "content_filter")])
 async def test_a_refusal_beside_the_text_is_a_refusal(answer):
     async with served(lambda body: answer) as (backend, bodies):
         assert (await backend.answer(chat("x"))).status is Status.REFUSAL
     assert len(bodies) == 1
 
 
-ENDS = [("stop", False), ("length", True), ("tool_calls", None), ("", None)]
-
-
-@pytest.mark.parametrize(("end", "cut"), [*ENDS, (None, None), (["length"], None)])
-async def test_whether_the_token_limit_cut_an_answer_is_kept(end, cut, tmp_path):
-    answer = saying({"content": "seven"}, end)
-    async with serving(lambda body: answer) as (url, bodies):
-        for _ in range(2):
-            store = Store(tmp_path / "s.sqlite")
-            async with asking(url, store=store) as backend:
-                assert await backend.answer(chat("x")) == Text("seven", cut=cut)
-    assert len(bodies) == 1
-
-
-SCORES = '{"score": [10]}'
 THOUGHT = {"content": [{"type": "reasoning", "text": SCORES}]}
 
 
@@ -251,27 +234,6 @@ async def test_what_a_server_sets_apart_as_thinking_is_no_answer(name, message):
     async with served(lambda body: answer) as (backend, _):
         reply = await backend.answer(chat("x"))
     assert isinstance(reply, Failure) or "score" not in reply.text
-
-
-SPLIT = [{"type": "text", "text": text} for text in ("se", "ven")]
-THINKING = [{"type": "thinking", "thinking": "six"}, {"type": "thinking", "text": "6"}]
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        (SPLIT, "seven"),
-        ([*THINKING, {"text": "seven"}], "seven"),
-        ([], ""),
-        ("half a character: \ud83d", "half a character: ?"),
-    ],
-)
-async def test_texts_in_unusual_forms(content, text, tmp_path):
-    store, answer = Store(tmp_path / "s.sqlite"), saying({"content": content})
-    async with served(lambda body: answer, store=store) as (backend, _):
-        for _ in range(2):
-            assert (await backend.answer(chat("x \ud83d"))).text == text
-    assert backend.usage.cached + backend.usage.repeated == bool(text)
 
 
 async def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch):
@@ -295,9 +257,6 @@ async def test_json_nested_without_end_is_a_malformed_answer():
     assert "not a JSON object" in reply.reason
 
 
-# Faults of the whole server.
-
-
 async def test_the_right_key_is_sent_without_the_line_end_of_its_file():
     async with faked(api_key=KEY, key=f"{KEY}\n") as (server, backend):
         assert isinstance(await backend.answer(chat("x")), Text)
@@ -315,28 +274,21 @@ async def test_an_address_that_is_none_ends_the_run_at_once(url):
             await backend.answer(chat("x"))
 
 
-async def test_a_server_that_is_down_for_good_is_one_error_and_no_failures():
-    with FakeServer() as server:
-        pass
-    options = {"retries": 1, "patience": 0.5, "concurrent": 8}
-    advice = "not answered for .* check the server and run again"
-    async with asking(server.base_url, **options) as backend:
-        with pytest.raises(VievalError, match=advice):
-            await all_of(backend, 300)
-    assert not backend.usage.failures
+DOWN = "has not answered for .* check the server and run again"
+IMPATIENT = {"retries": 1, "patience": 0.5, "concurrent": 8}
 
 
 @pytest.mark.parametrize(
     ("fault", "at", "problem"),
     [
-        (Fault("death", seconds=60), 40, "has not answered for"),
+        (Fault("death", seconds=60), 1, DOWN),
+        (Fault("death", seconds=60), 40, DOWN),
         (Fault("500"), None, "HTTP 500"),
     ],
 )
 async def test_a_server_that_fails_every_question_is_one_error(fault, at, problem):
     faults = lambda number, request: fault if at in (number, None) else None
-    options = {"retries": 1, "patience": 0.5, "concurrent": 8}
-    async with faked(faults=faults, latency=0.01, **options) as (_, backend):
+    async with faked(faults=faults, latency=0.01, **IMPATIENT) as (_, backend):
         with pytest.raises(VievalError, match=problem):
             await all_of(backend, 300)
     assert not backend.usage.failures
@@ -351,19 +303,13 @@ async def test_a_server_that_fails_is_told_of_before_it_is_given_up(capsys):
     assert re.search(r"vieval: http://.*: HTTP 500.*; trying for 30 s", line)
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "reason"),
-    [
-        (
-            500,
-            json.dumps({"error": {"message": f"CUDA out of memory {'x' * 999}"}}),
-            f"HTTP 500: CUDA out of memory {'x' * 101}",
-        ),
-        (502, "<html>Bad Gateway</html>", "HTTP 502"),
-    ],
-)
-def test_the_message_of_an_error_is_short_and_a_page_is_none(status, body, reason):
-    assert fault_of(status, body.encode(), {}, "http://a/v1").reason == reason
+def test_the_message_of_an_error_is_short_and_a_page_is_none():
+    long = {"error": {"message": f"CUDA out of memory {'x' * 999}"}}
+    reason = f"HTTP 500: CUDA out of memory {'x' * 101}"
+    address = "http://a/v1"
+    assert fault_of(500, json.dumps(long).encode(), {}, address).reason == reason
+    page = b"<html>Bad Gateway</html>"
+    assert fault_of(502, page, {}, address).reason == "HTTP 502"
 
 
 @pytest.mark.parametrize("retries", [1, 3])
@@ -375,9 +321,6 @@ async def test_death_and_return_within_the_patience_lose_nothing(retries):
     async with faked(faults=faults, latency=0.02, **options) as (_, backend):
         replies = await all_of(backend, 100)
     assert [reply for reply in replies if not isinstance(reply, Text)] == []
-
-
-# Load.
 
 
 async def test_no_more_requests_are_in_flight_than_allowed():

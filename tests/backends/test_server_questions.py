@@ -6,10 +6,9 @@ import math
 
 import pytest
 
-from tests.tables import table
-
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
+import pytest
 from aiohttp import web
 
 from tests.fake_server import FakeServer, Fault, first_token, read_request
@@ -21,45 +20,22 @@ from tests.one_server import (
     error,
     faked,
     first,
+    listing,
     saying,
     served,
     serving,
-    wait_shortly,
 )
 from tests.pictures import plain
+from tests.tables import table
+from vieval_plugin import Image
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.request_form import HALF_CHARACTER, NO_PROBABILITIES
-from vieval_plugin.backends.http.responses import tokens_of
+from vieval_plugin.backends.http.responses import cached_tokens_of, tokens_of
 from vieval_plugin.backends.reply_checks import probabilities
-from vieval_plugin.judges.protocol import (
-    Chat,
-    Failure,
-    Image,
-    Likelihood,
-    Message,
-    Text,
-)
+from vieval_plugin.judges.protocol import Chat, Failure, Likelihood, Message, Text
 
-
-@pytest.fixture(autouse=True)
-def short_waits(monkeypatch):
-    wait_shortly(monkeypatch)
-
-
-# Questions: each is sent once.
-
-
-async def test_what_is_stored_is_not_asked_again(tmp_path):
-    asked, seen = [chat("y", schema=SCHEMA), likelihood("Yes", "No")], []
-    with FakeServer() as server:
-        for _ in range(2):
-            store = Store(tmp_path / "s.sqlite")
-            async with asking(server.base_url, store=store) as backend:
-                replies = [await backend.answer(ask) for ask in asked]
-            store.close()
-            seen.append((replies, server.stats()["requests"]))
-    assert seen[0] == seen[1]
+pytestmark = pytest.mark.usefixtures("short_waits")
 
 
 def likelihood(*words, text="z"):
@@ -77,11 +53,9 @@ async def test_failures_are_not_stored(tmp_path):
 
 ASKED, ANSWERED = Message("user", ("x",)), Message("assistant", ("x",))
 OTHERS = [chat("x", schema=SCHEMA), Chat((Message("system", ("x",)),), ("q",))]
-OTHERS += [Chat((ASKED, ANSWERED), ("q",))]
-OTHERS += [Chat((Message("system", ("x",)),), ("q",)), Chat((ASKED, ANSWERED), ("q",))]
 
 
-@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("other", [*OTHERS, Chat((ASKED, ANSWERED), ("q",))])
 async def test_a_question_that_differs_is_another(other, tmp_path):
     store = Store(tmp_path / "s.sqlite")
     async with faked(schema_support="rejected", store=store) as (_, backend):
@@ -90,11 +64,13 @@ async def test_a_question_that_differs_is_another(other, tmp_path):
     assert len(list(store.export())) == 2
 
 
+WAYS = [Sampling(), Sampling(0.5), Sampling(extra={"seed": 1})]
+
+
 async def test_other_sampling_is_another_question(tmp_path):
     store = Store(tmp_path / "s.sqlite")
-    ways = [Sampling(0.5), Sampling(extra={"seed": 1})]
     with FakeServer() as server:
-        for sampling in (Sampling(), *ways, Sampling()):
+        for sampling in WAYS * 2:
             options = {"store": store, "sampling": sampling}
             async with asking(server.base_url, **options) as backend:
                 await backend.answer(chat("x"))
@@ -143,9 +119,6 @@ async def test_a_backend_that_is_closed_in_the_middle_leaves_nothing_running(tmp
     assert asyncio.all_tasks() == before
 
 
-# Schemas.
-
-
 @pytest.mark.parametrize(
     ("support", "sent"), [("enforced", True), ("rejected", False), ("ignored", False)]
 )
@@ -161,12 +134,6 @@ async def test_whether_schemas_are_enforced_is_found_out_once(support, sent, tmp
             store.close()
     # the probe, and three questions a run
     assert formats == [True] + [sent] * 6
-
-
-async def test_without_a_schema_nothing_is_probed():
-    async with faked() as (server, backend):
-        await backend.answer(chat("x"))
-    assert server.stats()["requests"] == 1
 
 
 @pytest.mark.parametrize("kind", ["500", "empty_choices", "invalid_json", "429"])
@@ -220,17 +187,15 @@ async def test_the_newer_name_of_the_token_limit_is_learnt_once():
     assert not backend.usage.failures
 
 
-@pytest.mark.parametrize("is_json", [True, False])
-async def test_an_error_that_quotes_the_key_is_not_repeated_word_for_word(is_json):
-    said = f"bad header 'Bearer {KEY}'"
-    page = lambda: web.Response(status=400, text=said)
-    answer = lambda body: error(400, said) if is_json else page()
-    async with served(answer, key=KEY) as (backend, _):
+QUOTING = f"bad header 'Bearer {KEY}'"
+PAGE = lambda: web.Response(status=400, text=QUOTING)
+
+
+@pytest.mark.parametrize("answer", [lambda: error(400, QUOTING), PAGE])
+async def test_an_error_that_quotes_the_key_is_not_repeated_word_for_word(answer):
+    async with served(lambda body: answer(), key=KEY) as (backend, _):
         reply = await backend.answer(chat("x"))
     assert reply.reason == "HTTP 400: bad header 'Bearer [key]'"
-
-
-# Likelihoods.
 
 
 def test_probabilities_of_listed_tokens_are_known_and_of_others_bounded():
@@ -269,9 +234,7 @@ async def test_a_token_that_is_not_listed_has_bounds():
 
 async def test_tokens_that_read_alike_add_up_however_unlikely():
     pairs = [("a", math.log(0.5)), ("a", math.log(0.25)), *[("\ufffd", -9999.0)] * 2]
-    listed = [{"token": token, "logprob": value} for token, value in pairs]
-    answer = saying({"content": "a"})
-    answer["choices"][0]["logprobs"] = {"content": [{"top_logprobs": listed}]}
+    answer = listing(*pairs, text="a", end="stop")
     async with served(lambda body: answer) as (backend, _):
         known = await backend.answer(likelihood("a", "\ufffd"))
     assert known.low == known.high == pytest.approx((0.75, 0.0))
@@ -294,3 +257,9 @@ async def test_an_answer_without_probabilities_says_why(text, reason):
 @pytest.mark.parametrize(*table("thinking_tokens.jsonl"))
 def test_tokens_of_thinking_are_counted_wherever_a_server_tells_them(usage, tokens_out):
     assert tokens_of({"usage": {"prompt_tokens": 10, **usage}}) == (10, tokens_out)
+
+
+@pytest.mark.parametrize(*table("cached_tokens.jsonl"))
+def test_cached_tokens_are_read_in_each_providers_field(reported, cached):
+    usage = {"prompt_tokens": 100, "completion_tokens": 5, **reported}
+    assert cached_tokens_of({"usage": usage}) == cached

@@ -9,7 +9,6 @@ pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from tests.brightness import by_brightness, images, prompts
 from tests.fake_server import FakeServer, named
-from tests.one_server import wait_shortly
 from tests.serve.clients import rows_of
 from tests.serve.serving import serving
 from tests.service_server import BEHAVIOURS, ServiceServer, loose_nodes
@@ -19,9 +18,7 @@ GATED = 40
 PROBES = 5  # of schemas, and what a run may ask further at its start
 
 
-@pytest.fixture(autouse=True)
-def short_waits(monkeypatch):
-    wait_shortly(monkeypatch)
+pytestmark = pytest.mark.usefixtures("short_waits")
 
 
 def few(samples_file, generated=False):
@@ -78,9 +75,7 @@ def test_a_behaviour_ends_in_its_own_status(behaviour, score, samples_file):
 @pytest.mark.extras
 @behaviours
 @pytest.mark.parametrize("judge", ["vqascore", "shown"])
-def test_the_same_behaviour_with_log_probabilities(
-    behaviour, judge, score, samples_file, tmp_path
-):
+def test_log_probabilities_end_alike(behaviour, judge, score, samples_file, tmp_path):
     file = tmp_path / "shown.yaml"
     file.write_text(EXPECTED)
     samples = few(samples_file, generated=judge == "vqascore")
@@ -127,15 +122,12 @@ def test_the_reward_server_ends_in_the_same_status(behaviour, samples_file):
     assert all((verdict["value"] is not None) == is_ok for verdict in verdicts)
 
 
-@pytest.mark.parametrize(
-    ("variable", "ours", "hint"),
-    [
-        ("AZURE_OPENAI_API_KEY", "", True),
-        ("OPENROUTER_API_KEY", "", True),
-        ("AZURE_OPENAI_API_KEY", "sk-wrong", False),
-        ("WANDB_API_KEY", "", False),
-    ],
-)
+AZURE = "AZURE_OPENAI_API_KEY"
+HINTS = [(AZURE, "", True), ("OPENROUTER_API_KEY", "", True)]
+HINTS += [(AZURE, "sk-wrong", False), ("WANDB_API_KEY", "", False)]
+
+
+@pytest.mark.parametrize(("variable", "ours", "hint"), HINTS)
 def test_a_key_in_another_variable_is_hinted_at_where_none_was_sent(
     variable, ours, hint, vieval, score, samples_file, monkeypatch
 ):

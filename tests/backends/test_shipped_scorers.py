@@ -1,6 +1,8 @@
 """Test shipped scorers beside plain torch, on tiny random weights in their layouts."""
 
 import hashlib
+import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -48,10 +50,11 @@ def attention(tensors, query, memory, heads, mask=None):
     """Attention in one equation, its projections given as (weight, bias) by q, k, v and out."""
     import torch
 
-    q, k, v = (
-        (source @ tensors[part][0].T + tensors[part][1]).unflatten(-1, (heads, -1))
-        for part, source in (("q", query), ("k", memory), ("v", memory))
-    )
+    def projected(part, source):
+        weight, bias = tensors[part]
+        return (source @ weight.T + bias).unflatten(-1, (heads, -1))
+
+    q, k, v = projected("q", query), projected("k", memory), projected("v", memory)
     scores = torch.einsum("qhd,khd->hqk", q, k) / q.shape[-1] ** 0.5
     weights = (scores if mask is None else scores + mask).softmax(-1)
     mixed = torch.einsum("hqk,khd->qhd", weights, v).flatten(1)
@@ -122,10 +125,9 @@ def padded(image, size):
 def open_clip_cosine(tensors, image, token_ids, patch=8):
     import torch
 
-    patches = torch.nn.functional.conv2d(
-        image[None], tensors["visual.conv1.weight"], stride=patch
-    )[0].flatten(1)
-    seen = torch.cat([tensors["visual.class_embedding"][None], patches.T])
+    kernel = tensors["visual.conv1.weight"]
+    patches = torch.nn.functional.conv2d(image[None], kernel, stride=patch)[0]
+    seen = torch.cat([tensors["visual.class_embedding"][None], patches.flatten(1).T])
     seen = norm(tensors, "visual.ln_pre", seen + tensors["visual.positional_embedding"])
     seen = resblocks(tensors, "visual.", seen)[0]
     seen = norm(tensors, "visual.ln_post", seen) @ tensors["visual.proj"]
@@ -141,8 +143,6 @@ def open_clip_cosine(tensors, image, token_ids, patch=8):
 @pytest.fixture
 def gelu_clip(tmp_path):
     """A tiny CLIP with the activation of ViT-H-14."""
-    import json
-
     folder = tiny_scorers.build_clip(tmp_path / "clip")
     config = json.loads((folder / "config.json").read_text())
     for tower in ("text_config", "vision_config"):
@@ -185,17 +185,13 @@ def test_hpsv2_beside_plain_torch(hpsv2, tmp_path):
 
 
 #: Changes of a weight of this name, and what is said of the file then.
+ADDED = lambda held, key: held.update(more=held[key].clone())
+SHORT = lambda held, key: held.update({key: held[key][:-1].clone()})
 MISFITS = {
     "missing": (lambda held, key: held.pop(key), "lacks {}"),
-    "extra": (
-        lambda held, key: held.update(more=held[key].clone()),
-        "contains the unknown weight more ",
-    ),
+    "extra": (ADDED, "contains the unknown weight more "),
     "renamed": (lambda held, key: held.update(other=held.pop(key)), "lacks {}"),
-    "other shape": (
-        lambda held, key: held.update({key: held[key][:-1].clone()}),
-        "has the wrong shape for {}",
-    ),
+    "other shape": (SHORT, "has the wrong shape for {}"),
 }
 misfits = pytest.mark.parametrize(("change", "line"), MISFITS.values(), ids=MISFITS)
 
@@ -244,9 +240,8 @@ def test_a_base_with_a_weight_too_many_is_refused(tmp_path):
     save_file(held, clip / "model.safetensors", {"format": "pt"})
     network = {"base": str(clip), "processor": str(clip)}
     path, form = described("pickscore", tmp_path, network)
-    assert "contains the unknown weight more.weight" in refusal(
-        measure, path, asks(form)
-    )
+    unknown = "contains the unknown weight more.weight"
+    assert unknown in refusal(measure, path, asks(form))
 
 
 # the aesthetic predictor, a chain of linear layers without anything between
@@ -381,9 +376,8 @@ def test_a_misfit_image_reward_is_refused(image_reward, tmp_path, change, line):
     change(tensors, "blip.visual_encoder.norm.bias")
     torch.save(tensors, tmp_path / "reward.pt")
     path, form = described("image_reward", tmp_path, network)
-    assert line.format("vision.post_layernorm.bias") in refusal(
-        measure, path, asks(form)
-    )
+    said = refusal(measure, path, asks(form))
+    assert line.format("vision.post_layernorm.bias") in said
 
 
 def test_an_image_reward_without_a_part_of_its_head_is_refused(image_reward, tmp_path):
@@ -406,8 +400,6 @@ def test_an_image_reward_without_a_part_of_its_head_is_refused(image_reward, tmp
 
 def resized(image, side):
     """An image at about side x side pixels, in steps of 28, as Qwen's reader has it."""
-    import math
-
     wide, high = (max(28, round(length / 28) * 28) for length in image.size)
     scale = math.sqrt(image.width * image.height) / side
     if wide * high > side**2:
@@ -513,9 +505,6 @@ def test_a_text_for_each_head_is_needed(tmp_path):
     assert "must have 2 parts, one per head, got 1" in reply.reason
 
 
-# the names
-
-
 LICENCES = ("none stated", "not verified", "Apache-2.0", "MIT (its package)")
 
 
@@ -541,7 +530,3 @@ def test_a_users_own_judge_may_have_the_name(tmp_path, monkeypatch):
         assert registry.judge("pickscore", [path]).file.path == path
     finally:
         registry.judges.cache_clear()
-
-
-def test_a_name_with_a_slip_is_corrected():
-    assert "did you mean pickscore?" in refusal(registry.judge, "pickscor")

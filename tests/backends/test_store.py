@@ -1,6 +1,5 @@
 """Test the store of replies: kept, shared by processes, and whole after a kill."""
 
-import asyncio
 import json
 import math
 import os
@@ -15,8 +14,8 @@ import pytest
 
 from tests.fake_server import FakeServer, Fault
 from tests.pictures import plain
-from tests.playing import prepared
 from tests.refusals import refuses
+from vieval_plugin import Backbone, Image, Sample, SampleId, evaluate
 from vieval_plugin.backends.cache.store import (
     Store,
     key_of,
@@ -24,23 +23,15 @@ from vieval_plugin.backends.cache.store import (
     question,
     to_stored,
 )
-from vieval_plugin.config import Backbone, Config, StoreOptions
+from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.judges.protocol import (
     Chat,
-    Image,
     Likelihood,
     Measurement,
     Message,
     Probabilities,
-    Sample,
-    SampleId,
     Text,
 )
-from vieval_plugin.run.answerers import opened_store
-from vieval_plugin.run.backbones import JUDGE, Backbones
-from vieval_plugin.run.jobs import Job
-from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.runner import judge_each
 
 
 @pytest.fixture
@@ -140,9 +131,8 @@ def test_a_store_of_another_version_is_left_alone(path):
 
 def test_a_folder_that_cannot_be_is_an_error_of_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    refuses(
-        "cannot use .* as the reply cache", Store, tmp_path / "file" / "replies.sqlite"
-    )
+    below = tmp_path / "file" / "replies.sqlite"
+    refuses("cannot use .* as the reply cache", Store, below)
 
 
 def test_a_store_that_fails_in_the_middle_is_an_error_for_the_users_eyes(path):
@@ -154,9 +144,6 @@ def test_a_store_that_fails_in_the_middle_is_an_error_for_the_users_eyes(path):
     refuses(failed, store.add, "k", "m", Text("x"))
     refuses(failed, store.info)
     refuses(failed, store.clear)
-
-
-# Processes side by side, and killed.
 
 
 def in_processes(*works):
@@ -195,9 +182,8 @@ def test_two_processes_write_a_store_at_once(path):
 
 def test_many_who_make_a_store_at_the_same_moment_all_get_it(tmp_path):
     for number in range(10):
-        opening = lambda number=number: Store(tmp_path / f"{number}.sqlite").add(
-            "k", "m", Text("x")
-        )
+        file = tmp_path / f"{number}.sqlite"
+        opening = lambda file=file: Store(file).add("k", "m", Text("x"))
         assert in_processes(*[opening] * 4)
 
 
@@ -221,24 +207,13 @@ def picture(number):
 
 def judged(url, store=None):
     """Verdicts of 200 samples."""
-    config = Config(store=StoreOptions(use=store is not None, path=store))
+    options = Config(store=StoreOptions(use=store is not None, path=store))
     backbone = Backbone(model="fake", base_url=url, num_concurrent=8, retries=1)
-    judge, outcomes, jobs = prepared("viescore"), {}, []
+    samples = []
     for n in range(200):
         images, texts = {"output": picture(n)}, {"prompt": f"picture {n}"}
-        sample = Sample(SampleId("b", "tig", "m", str(n)), images, texts)
-        jobs.append(Job(sample, judge))
-
-    async def run():
-        progress, end = Progress(), {"live": 8, "bar": False}
-        with opened_store(config) as kept:
-            backbones = Backbones({JUDGE: backbone}, kept, progress.usage)
-            about = (backbones.answer, progress, outcomes.__setitem__)
-            async with backbones:
-                await judge_each(jobs, *about, store=kept, **end)
-
-    asyncio.run(run())
-    return [outcomes[number] for number in range(200)]
+        samples.append(Sample(SampleId("b", "tig", "m", str(n)), images, texts))
+    return evaluate(samples, judge="viescore", backbone=backbone, options=options)
 
 
 def test_after_kill_9_only_what_was_in_flight_is_asked_again(tmp_path):

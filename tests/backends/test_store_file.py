@@ -12,13 +12,11 @@ from tests.refusals import refuses
 from tests.tables import table
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.judges.protocol import Text
-from vieval_plugin.text.errors import VievalError
 
 
 def everything_below(folder):
-    return {
-        file: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.rglob("*")
-    }
+    files = folder.rglob("*")
+    return {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
 
 
 def change(path, *statements):
@@ -27,21 +25,12 @@ def change(path, *statements):
             database.execute(statement)
 
 
-# Somebody else's file.
-
-
 def test_somebody_elses_database_is_refused_untouched(path):
-    change(
-        path,
-        "CREATE TABLE accounts (name TEXT)",
-        "INSERT INTO accounts VALUES ('mine')",
-    )
+    table = "CREATE TABLE accounts (name TEXT)"
+    change(path, table, "INSERT INTO accounts VALUES ('mine')")
     before = everything_below(path.parent)
-    with pytest.raises(
-        VievalError,
-        match=r"cannot use .*replies.sqlite as the reply cache .*belongs to another program.*set store.path",
-    ):
-        Store(path)
+    other = "as the reply cache .*belongs to another program.*set store.path"
+    refuses(f"cannot use .*replies.sqlite {other}", Store, path)
     assert everything_below(path.parent) == before
 
 
@@ -60,10 +49,10 @@ def test_also_one_in_wal_mode_whether_it_is_open_or_not(path, closed):
     other.close()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"my thesis, chapter one\n" * 99, b"x", b"SQLite format 3\x00 and no more"],
-)
+THESIS = b"my thesis, chapter one\n" * 99
+
+
+@pytest.mark.parametrize("content", [THESIS, b"x", b"SQLite format 3\x00 and no more"])
 def test_any_other_file_is_refused_untouched(path, content):
     path.write_bytes(content)
     before = everything_below(path.parent)
@@ -88,7 +77,8 @@ def test_an_empty_file_and_an_empty_database_become_stores(path):
     Store(path).add("k", "m", Text("x"))
 
 
-# Whose it is.
+def mode_of(file):
+    return stat.S_IMODE(file.stat().st_mode)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no modes")
@@ -98,17 +88,11 @@ def test_a_new_store_is_the_users_alone(path, mask):
     try:
         store = Store(path)
         store.add("k", "m", Text("x"))
-        modes = {
-            file.name: stat.S_IMODE(file.stat().st_mode)
-            for file in path.parent.iterdir()
-        }
+        modes = {file.name: mode_of(file) for file in path.parent.iterdir()}
     finally:
         os.umask(before)
-    assert modes == {
-        "replies.sqlite": 0o600,
-        "replies.sqlite-wal": 0o600,
-        "replies.sqlite-shm": 0o600,
-    }
+    names = (f"replies.sqlite{end}" for end in ("", "-wal", "-shm"))
+    assert modes == dict.fromkeys(names, 0o600)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no modes")
@@ -116,10 +100,7 @@ def test_the_mode_that_a_user_gave_a_store_stays(path):
     Store(path).close()
     path.chmod(0o660)
     Store(path).add("k", "m", Text("x"))
-    assert stat.S_IMODE(path.stat().st_mode) == 0o660
-
-
-# Damage.
+    assert mode_of(path) == 0o660
 
 
 @pytest.mark.parametrize(*table("damaged_rows.jsonl"))
@@ -164,8 +145,6 @@ def test_a_file_that_was_cut_is_one_line(path):
         store.add(f"{number}", "m", Text("x" * 500))
     store.close()
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(
-        VievalError, match=r"replies.sqlite:? .*(reply cache failed|as the reply cache)"
-    ) as raised:
-        [Store(path).get(f"{number}") for number in range(400)]
-    assert "\n" not in str(raised.value)
+    reading = lambda: [Store(path).get(f"{number}") for number in range(400)]
+    failed = r"replies.sqlite:? .*(reply cache failed|as the reply cache)"
+    refuses(failed, reading)

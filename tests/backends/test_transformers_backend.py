@@ -8,6 +8,7 @@ import io
 import math
 import shutil
 import sys
+from functools import partial
 
 import PIL.Image
 import pytest
@@ -15,16 +16,11 @@ import pytest
 from tests import tiny_model, tiny_more_models
 from tests.picture_questions import PICTURES, QUESTION, ask, drawn, likelihood
 from tests.refusals import refuses
+from vieval_plugin import Status
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.judges.protocol import (
-    Chat,
-    Likelihood,
-    Message,
-    Probabilities,
-    Status,
-)
+from vieval_plugin.judges.protocol import Chat, Likelihood, Message, Probabilities
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
@@ -37,12 +33,8 @@ BUILDERS = {
     "smolvlm": tiny_more_models.build_smolvlm,
     "instructblip": tiny_more_models.build_instructblip,
 }
-ENDS = {
-    "qwen": "<|im_end|>",
-    "llava": "</s>",
-    "smolvlm": "<end_of_utterance>",
-    "instructblip": "</s>",
-}
+ENDS = {"qwen": "<|im_end|>", "smolvlm": "<end_of_utterance>"}
+ENDS |= dict.fromkeys(("llava", "instructblip"), "</s>")
 DECODERS = ("qwen", "llava", "smolvlm")
 IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"
 PROMPTS = {
@@ -65,10 +57,11 @@ def folders(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def backends(folders):
-    return {
-        name: TransformersBackend(str(folder), usage=Usage(), batch_size=4)
-        for name, folder in folders.items()
-    }
+    return {name: opened(folder, batch_size=4) for name, folder in folders.items()}
+
+
+def opened(folder, **options):
+    return TransformersBackend(str(folder), usage=Usage(), **options)
 
 
 @pytest.fixture(params=list(BUILDERS))
@@ -160,10 +153,7 @@ def test_answers_do_not_depend_on_the_batch(folders, name):
     for length, image in enumerate(PICTURES * 2):
         for definition in ("first_token", "sequence_mean"):
             asks.append(likelihood(image, "figure " * length, words, definition))
-    alone, some, reverse = (
-        TransformersBackend(str(folders[name]), usage=Usage(), batch_size=n)
-        for n in (1, 5, 64)
-    )
+    alone, some, reverse = (opened(folders[name], batch_size=n) for n in (1, 5, 64))
     expected = ask(alone, *asks)
     assert len({reply.low for reply in expected}) == len(asks)
     for replies in (ask(some, *asks), ask(reverse, *asks[::-1])[::-1]):
@@ -198,8 +188,7 @@ def test_the_turn_ends_with_the_templates_token(folders, backends, tmp_path):
     template = copied(folders["qwen"], tmp_path)
     other = template.read_text().replace("'<|im_end|>\\n'", "'<|endoftext|>\\n'")
     template.write_text(other)
-    backend = TransformersBackend(str(tmp_path), usage=Usage())
-    assert end_of(backend) == "<|endoftext|>"
+    assert end_of(opened(tmp_path)) == "<|endoftext|>"
 
 
 def test_a_prompt_begins_once(folders, backends, tmp_path):
@@ -207,11 +196,9 @@ def test_a_prompt_begins_once(folders, backends, tmp_path):
     template = copied(folders["llava"], tmp_path)
     template.write_text("{{- bos_token -}}" + template.read_text())
     messages = [likelihood(image).messages for image in PICTURES[:2]]
-    other = TransformersBackend(str(tmp_path), usage=Usage())
-    for backend in (backends["llava"], other):
-        begun = (
-            backend._inputs(messages)["input_ids"] == backend._tokenizer.bos_token_id
-        )
+    for backend in (backends["llava"], opened(tmp_path)):
+        read = backend._inputs(messages)["input_ids"]
+        begun = read == backend._tokenizer.bos_token_id
         assert begun.sum(1).tolist() == [1, 1]
 
 
@@ -235,10 +222,8 @@ def test_an_encoder_decoder_takes_one_image(backends, images):
 @pytest.mark.parametrize("name", DECODERS)
 def test_conversations_with_several_images_and_with_none(backends, name):
     several = Message("user", (PICTURES[0], "this", PICTURES[1], "the image"))
-    asked, answered = (
-        Message(role, (text,))
-        for role, text in (("user", "Does this show?"), ("assistant", "maybe"))
-    )
+    asked = Message("user", ("Does this show?",))
+    answered = Message("assistant", ("maybe",))
     turns = (asked, answered, several), (asked,), (several,)
     asks = [Likelihood(messages, ("Yes",), ("q",)) for messages in turns]
     together = ask(backends[name], *asks)
@@ -265,18 +250,14 @@ def test_chats_are_answered_greedily_up_to_their_limits(backend):
 
 
 def test_a_temperature_is_refused(folders):
-    sampling = Sampling(temperature=0.7)
-    warm = TransformersBackend(str(folders["qwen"]), usage=Usage(), sampling=sampling)
+    warm = opened(folders["qwen"], sampling=Sampling(temperature=0.7))
     hello = Chat((Message("user", ("hello",)),), ("q",))
     refuses("set temperature to 0", ask, warm, hello)
     assert isinstance(ask(warm, likelihood(PICTURES[0]))[0], Probabilities)
 
 
 def test_likelihoods_are_stored_under_all_they_depend_on(folders, tmp_path):
-    def made(**options):
-        store, folder = Store(tmp_path / "store"), str(folders["llava"])
-        return TransformersBackend(folder, usage=Usage(), store=store, **options)
-
+    made = partial(opened, folders["llava"], store=Store(tmp_path / "store"))
     mean = likelihood(PICTURES[0], definition="sequence_mean")
     asks = [likelihood(PICTURES[0]), mean, likelihood(PICTURES[1])]
     coarse = made(dtype="bfloat16")
@@ -287,19 +268,13 @@ def test_likelihoods_are_stored_under_all_they_depend_on(folders, tmp_path):
 
 
 def test_what_is_missing_is_said(monkeypatch, folders, tmp_path):
-    qwen = str(folders["qwen"])
-    other = "as a transformers image-text model"
-    refuses(other, TransformersBackend, str(tmp_path), usage=Usage())
+    qwen = folders["qwen"]
+    refuses("as a transformers image-text model", opened, tmp_path)
     unexpected = "cannot load .* unexpected keyword argument 'max_tokens'"
-    refuses(unexpected, TransformersBackend, qwen, usage=Usage(), max_tokens=9)
+    refuses(unexpected, opened, qwen, max_tokens=9)
+    copied(folders["llava"], tmp_path).unlink()
+    refuses("has no chat template", opened, tmp_path)
     for library in ("torch", "transformers"):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, library, None)
-            lacking = f"cannot import {library} .*pip install"
-            refuses(lacking, TransformersBackend, qwen, usage=Usage())
-
-
-def test_a_decoder_without_a_chat_template_is_refused(folders, tmp_path):
-    copied(folders["llava"], tmp_path).unlink()
-    lacking = "has no chat template"
-    refuses(lacking, TransformersBackend, str(tmp_path), usage=Usage())
+            refuses(f"cannot import {library} .*pip install", opened, qwen)

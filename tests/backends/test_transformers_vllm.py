@@ -6,6 +6,7 @@ process of its own.
 
 import asyncio
 import base64
+import itertools
 import json
 import math
 import urllib.request
@@ -28,12 +29,12 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 from vieval_plugin.backends.local.huggingface import TransformersBackend  # noqa: E402
 
 ANSWERS = ("Yes", "No", "yes", " Yes")
+DEFINITIONS = ("first_token", "sequence_mean")
 
 
 def post(url, body):
-    request = urllib.request.Request(
-        url, json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
+    data, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, data, headers)
     with urllib.request.urlopen(request, timeout=300) as response:
         return json.load(response)
 
@@ -44,7 +45,7 @@ def served():
     model = served_by_vllm()
     if not Path(model["root"]).is_dir():
         pytest.skip(
-            f"the weights of the server at {URL} ({model['root']}) are not on this machine"
+            f"the weights of the server at {URL} ({model['root']}) are elsewhere"
         )
     return model["id"], model["root"]
 
@@ -52,12 +53,12 @@ def served():
 def conversation(asked, answer=None):
     """A question as the OpenAI API takes it, with the answer as a finished turn if there is one."""
     [message] = asked.messages
-    content = [
-        {"type": "image_url", "image_url": {"url": url_of(part)}}
-        if isinstance(part, Image)
-        else {"type": "text", "text": part}
-        for part in message.parts
-    ]
+    content = []
+    for part in message.parts:
+        if isinstance(part, Image):
+            content.append({"type": "image_url", "image_url": {"url": url_of(part)}})
+        else:
+            content.append({"type": "text", "text": part})
     after = [] if answer is None else [{"role": "assistant", "content": answer}]
     return [{"role": "user", "content": content}, *after]
 
@@ -94,9 +95,8 @@ def mean(entries):
 
 
 async def from_server(model, asks):
-    async with OpenAIBackend(
-        model, ServerOptions(urls=(URL,)), usage=Usage()
-    ) as backend:
+    server = ServerOptions(urls=(URL,))
+    async with OpenAIBackend(model, server, usage=Usage()) as backend:
         return [await backend.answer(asked) for asked in asks]
 
 
@@ -115,12 +115,9 @@ def same(values):
 @pytest.fixture(scope="module")
 def parity(served):
     """Questions of both definitions, and their values by transformers in float32."""
-    asks = [
-        likelihood(image, what, ANSWERS, definition)
-        for image in PICTURES
-        for what in ("figure", "dog and the artifacts of the background")
-        for definition in ("first_token", "sequence_mean")
-    ]
+    shown = ("figure", "dog and the artifacts of the background")
+    each = itertools.product(PICTURES, shown, [ANSWERS], DEFINITIONS)
+    asks = [likelihood(*one) for one in each]
     backend = TransformersBackend(served[1], usage=Usage())
     return asks, [reply.low for reply in ask(backend, *asks)], backend._tokenizer
 
@@ -128,10 +125,8 @@ def parity(served):
 @pytest.fixture(scope="module")
 def begun(served):
     """Questions about numbers of one and two tokens, and what transformers makes of them."""
-    asks = [
-        likelihood(image, continuations=SPELLINGS, definition="beginning")
-        for image in PICTURES
-    ]
+    about = {"continuations": SPELLINGS, "definition": "beginning"}
+    asks = [likelihood(image, **about) for image in PICTURES]
     backend = TransformersBackend(served[1], usage=Usage())
     assert len(backend._tokens("10")) == len(backend._tokens("1")) + 1
     return asks, [reply.low for reply in ask(backend, *asks)]

@@ -11,6 +11,7 @@ from tests import tiny_heads, tiny_model, tiny_more_models
 from tests.backends.value_heads import asks, describe, measure, near, size_of, values
 from tests.extras import needs
 from tests.refusals import refusal
+from tests.tables import table
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.images import decode
@@ -168,9 +169,7 @@ def test_images_side_by_side_are_one_image(bases, head, tmp_path):
     assert found.value == near(directly(bases["qwen"], head, one, last, shown=[whole]))
 
 
-def test_positions_may_count_tokens_of_images_like_those_of_words(
-    bases, head, tmp_path
-):
+def test_tokens_of_images_may_count_like_those_of_words(bases, head, tmp_path):
     import torch
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
@@ -198,9 +197,7 @@ def test_positions_may_count_tokens_of_images_like_those_of_words(
     assert found.value != near(directly(qwen, head, one, last), 1e-2)
 
 
-def test_fewer_pixels_and_single_precision_are_of_the_description(
-    bases, head, tmp_path
-):
+def test_pixels_and_precision_are_of_the_description(bases, head, tmp_path):
     found = set()
     for number, more in enumerate([{}, {"max_pixels": 56 * 56}, {"dtype": "bfloat16"}]):
         network = {"base": bases["qwen"], "head": head, **more}
@@ -242,23 +239,7 @@ def refused(folder, images=2, **options):
     return refusal(measure, folder, asks(1, images), **options)
 
 
-OTHER_TEMPLATE = {"template": "../x.jinja", "text": ""}
-
-
-@pytest.mark.parametrize(
-    ("network", "further", "line"),
-    [
-        ({"hed": "x"}, {}, "unknown key network.hed; did you mean head?"),
-        ({}, {"imags": ["a"]}, "unknown key questions.SC.imags; did you mean images?"),
-        ({"position": {"after": "x"}}, {}, "unknown key network.position"),
-        ({"head": None}, {}, "network: set exactly one of `head` and `weights`"),
-        ({}, {"template": "x.jinja"}, "one of text and template"),
-        ({}, OTHER_TEMPLATE, "is not in the folder"),
-        ({}, {"template": "x.jinja", "text": ""}, "is not in the folder"),
-        ({}, {"text": "{% for %}"}, "line 1"),
-        ({"position": {"at": "a", "before": "b"}}, {}, "network.position"),
-    ],
-)
+@pytest.mark.parametrize(*table("wrong_value_heads.jsonl"))
 def test_what_a_description_cannot_say(bases, tmp_path, network, further, line):
     whole = {"base": bases["qwen"], "head": "head.safetensors", **network}
     known = {key: value for key, value in whole.items() if value is not None}
@@ -276,30 +257,7 @@ def test_what_is_no_description(tmp_path, text, line):
     assert "no such file" in refused(tmp_path / "nothing.yaml")
 
 
-WIDE = "0.weight must accept vectors of length 128, got shape (1, 64)"
-FEW = "network.output must be less than 1, the number of outputs of the head, got 3"
-ABSENT = "not on this machine and cannot be downloaded from the Hugging Face Hub"
-EMBEDDINGS = "embeddings for [SCORE]"
-#: What is wrong with a network, as files of the test's folder or models by name, and its line.
-MISFITS = [
-    ({"head": "/nowhere/head.safetensors"}, "weights file not found"),
-    ({"prefix": "value"}, "has no weights under 'value'; correct network.prefix"),
-    ({"head": "wide.safetensors"}, WIDE),
-    ({"head": "hostile.bin"}, "contains more than tensors"),
-    ({"head": "words.bin"}, "is not a weights file"),
-    ({"output": 3}, FEW),
-    ({"base": "/nowhere"}, "weights folder not found"),
-    ({"base": "someone/nothing"}, ABSENT),
-    ({"adapter": "."}, "has no adapter_config.json"),
-    ({"adapter": "/nowhere"}, "weights folder not found"),
-    ({"position": {"at": SCORE}}, f"'{SCORE}' must be a single token"),
-    ({"position": {"at": SCORE}, "added_tokens": [SCORE]}, EMBEDDINGS),
-    ({"added_tokens": [SCORE], "adapter": "lora"}, EMBEDDINGS),
-    ({"head": "qwen/model.safetensors", "prefix": "model"}, "must accept vectors"),
-]
-
-
-@pytest.mark.parametrize(("network", "line"), MISFITS)
+@pytest.mark.parametrize(*table("misfit_value_heads.jsonl"))
 def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path, network, line):
     import torch
 
@@ -315,7 +273,7 @@ def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path, network, line
             known[key] = tmp_path / known[key]
     said = refused(describe(tmp_path / "described", known))
     assert line in said
-    assert line != WIDE or "rm_head" not in said
+    assert "wide.safetensors" not in said or "rm_head" not in said
 
 
 def test_a_base_of_another_architecture(bases, head, scorer_weights, tmp_path):

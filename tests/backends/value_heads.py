@@ -14,11 +14,8 @@ from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Scorer
 from vieval_plugin.judges.protocol import Image, Measure
 
-TEXTS = (
-    "make the dog red",
-    "a cat",
-    "the image shows what the text says, and the shadows are right",
-)
+LONG = "the image shows what the text says, and the shadows are right"
+TEXTS = ("make the dog red", "a cat", LONG)
 
 
 def describe(folder, network, **further):

@@ -113,10 +113,8 @@ def test_what_a_pipeline_cannot_be_given_is_said(painter, tmp_path):
     other = {} if roles else {"source": Image(picture(b"source"))}
     [told] = made(painting(tmp_path), wanted(other, "1"))
     assert told["images"] == []
-    reason = (
-        "requires an image for image" if roles else "does not support source images"
-    )
-    assert reason in told["text"]
+    lacking, unsupported = "requires an image", "does not support source images"
+    assert (lacking if roles else unsupported) in told["text"]
     coloured, asked = painting(tmp_path, colour="red"), [wanted(roles, "1")]
     refuses("has no argument 'colour'", make, coloured, asked, bar=False)
 

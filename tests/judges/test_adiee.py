@@ -11,20 +11,13 @@ from tests.pictures import plain
 from tests.playing import first_asks, images_of, play, prepared, text_of
 from tests.refusals import refusal
 from tests.tables import table
+from vieval_plugin import Image, Sample, SampleId, Status
 from vieval_plugin.backends.image_tools.tools import run
 from vieval_plugin.images import decode, pixels
 from vieval_plugin.judges.adiee import SPELLINGS, UNLIKELY, read_number
 from vieval_plugin.judges.adiee.question import answer_text, form_of, question_text
 from vieval_plugin.judges.probabilities import mean_bounds
-from vieval_plugin.judges.protocol import (
-    Image,
-    Probabilities,
-    Sample,
-    SampleId,
-    Status,
-    Text,
-    UseTool,
-)
+from vieval_plugin.judges.protocol import Probabilities, Text, UseTool
 from vieval_plugin.judges.tools.side_by_side import side_by_side
 from vieval_plugin.prompts import packs
 
@@ -39,12 +32,9 @@ def png(colour, size=(8, 6)):
 
 
 def sample(uid="1", kind="tie", image_model="mine"):
-    return Sample(
-        SampleId("b", kind, image_model, uid),
-        {"source": png("red"), "output": png("blue")},
-        {"instruction": "make it blue"},
-        kind=kind,
-    )
+    images = {"source": png("red"), "output": png("blue")}
+    texts = {"instruction": "make it blue"}
+    return Sample(SampleId("b", kind, image_model, uid), images, texts, kind=kind)
 
 
 def judged(*replies, **options):
@@ -55,10 +45,8 @@ def judged(*replies, **options):
 
 def told(numbers, total=1.0):
     """Probabilities of numbers, spelt without a space."""
-    low = tuple(
-        numbers.get(int(text), 0.0) * total if not text.startswith(" ") else 0.0
-        for text in SPELLINGS
-    )
+    spelt = {str(number): value * total for number, value in numbers.items()}
+    low = tuple(spelt.get(text, 0.0) for text in SPELLINGS)
     return Probabilities(low, low)
 
 
@@ -120,9 +108,8 @@ def test_bounds_of_a_mean_hold_every_mean_and_are_reached(seed):
         if (weights := low + wide * corner).sum() > 0
     ]
     # the mean of a weight is between those of its ends, so all extremes are at corners
-    assert mean_bounds(
-        list(low), list(low + wide), [0, 1 / 3, 2 / 3, 1]
-    ) == pytest.approx((min(means), max(means)))
+    bounds = mean_bounds(list(low), list(low + wide), [0, 1 / 3, 2 / 3, 1])
+    assert bounds == pytest.approx((min(means), max(means)))
 
 
 def test_an_interval_has_its_middle_as_score():
@@ -151,28 +138,24 @@ def test_the_words_are_drawn_for_an_instruction_and_all_are_drawn():
 @pytest.mark.parametrize("kind", ["question", "answer"])
 def test_a_pack_without_questions_or_answers_is_one_line(kind):
     questions = PACK.questions.items()
-    fewer = {key: one for key, one in questions if not key.startswith(kind)}
-    assert f"has no question {kind}_1" in refusal(
-        form_of, "7", replace(PACK, questions=fewer)
-    )
+    others = {key: one for key, one in questions if not key.startswith(kind)}
+    fewer = replace(PACK, questions=others)
+    assert f"has no question {kind}_1" in refusal(form_of, "7", fewer)
 
 
 @pytest.mark.parametrize("mode", ["prompt", "expected"])
 def test_joined_images_are_one_with_the_source_on_the_left(mode):
     judge = prepared("adiee", images="joined", mode=mode)
     reply = Text("Score: 5") if mode == "prompt" else told({5: 1.0})
-    played = play(
-        judge.program(sample()),
-        answer=lambda ask: run(ask) if isinstance(ask, UseTool) else reply,
-    )
+    answer = lambda ask: run(ask) if isinstance(ask, UseTool) else reply
+    played = play(judge.program(sample()), answer=answer)
     [image] = images_of(played.asks[1])
     shown = pixels(image)
     assert shown.shape == (6, 16, 3)
     assert (shown[0, 0].tolist(), shown[0, -1].tolist()) == ([255, 0, 0], [0, 0, 255])
     assert "side by side" in text_of(played.asks[1])
-    assert "side by side" not in text_of(
-        first_asks(prepared("adiee", mode=mode).program(sample()))[0]
-    )
+    [apart] = first_asks(prepared("adiee", mode=mode).program(sample()))
+    assert "side by side" not in text_of(apart)
 
 
 def test_an_image_that_cannot_be_joined_is_a_tool_error_and_nothing_is_asked():

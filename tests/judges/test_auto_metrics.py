@@ -1,6 +1,7 @@
 """Metrics as judges: the programs with canned replies, then the numbers themselves."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import PIL.ExifTags
@@ -10,25 +11,17 @@ import PIL.ImageFilter
 import pytest
 
 from tests.pictures import encoded
-from tests.playing import play
+from tests.playing import play, prepared
 from tests.refusals import refuses
+from vieval_plugin import Image, Sample, SampleId, Status
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics import pixel_metrics as backend
 from vieval_plugin.backends.metrics.batcher import Batcher
 from vieval_plugin.backends.metrics.pixel_metrics import WORKING_SIDE, measure
 from vieval_plugin.judges import auto_metrics
-from vieval_plugin.judges.auto_metrics import AutoMetric, judge
-from vieval_plugin.judges.protocol import (
-    Failure,
-    Image,
-    Measure,
-    Measurement,
-    Sample,
-    SampleId,
-    Status,
-    Text,
-)
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.judges.auto_metrics import AutoMetric, judge, verdict_of
+from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Text
+from vieval_plugin.judges.spec import missing_inputs_reason
 
 METRICS = {metric.name: metric for metric in auto_metrics.METRICS}
 ROLES = ("output", "source", "mask", "subject", "control", "concepts")
@@ -58,10 +51,8 @@ def test_a_metric_asks_once_and_rates_its_aspect(metric):
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 def test_scores_lie_in_0_to_1_and_keep_the_order_of_values(metric):
     values = [-1.0, 0.0, 0.3, 0.9, 1.0, 12.0, 30.0, 49.0, 100.0]
-    scores = [
-        drive(metric, sample(*ROLES), Measurement(value))[1].scores[metric.aspect]
-        for value in values
-    ]
+    played = [drive(metric, sample(*ROLES), Measurement(value)) for value in values]
+    scores = [verdict.scores[metric.aspect] for _, verdict in played]
     assert scores == sorted(scores)
     assert (scores[0], scores[-1]) == (0.0, 1.0)
 
@@ -133,10 +124,8 @@ def test_equal_images_are_as_alike_as_can_be(metric, best):
     ],
 )
 def test_the_worse_an_image_the_lower_its_value(metric, degraded):
-    values = [
-        value(metric, image, None if metric == "sharpness" else scene())
-        for image in degraded
-    ]
+    reference = None if metric == "sharpness" else scene()
+    values = [value(metric, image, reference) for image in degraded]
     assert values == sorted(values, reverse=True)
     assert values[0] > values[-1] + 0.1
 
@@ -154,10 +143,8 @@ def plain_grey(level):
 @pytest.mark.parametrize("side", [96, 256, 512])
 def test_a_line_drawing_agrees_with_the_shapes_it_outlines(side):
     corners = (side // 5, side // 4, side * 3 // 5, side * 4 // 5)
-    shape, lines = (
-        PIL.Image.new("RGB", (side, side), "khaki"),
-        PIL.Image.new("L", (side, side)),
-    )
+    shape = PIL.Image.new("RGB", (side, side), "khaki")
+    lines = PIL.Image.new("L", (side, side))
     PIL.ImageDraw.Draw(shape).ellipse(corners, fill="navy")
     PIL.ImageDraw.Draw(lines).ellipse(corners, outline=255, width=max(1, side // 100))
     assert value("edge_f1", shape, lines) > 0.95
@@ -202,11 +189,15 @@ def test_another_metric_joins_by_an_entry(monkeypatch):
     assert drive(bright, sample("output"), reply)[1].scores == {"PQ": 1.0}
 
 
-def test_an_unknown_metric_names_those_there_are():
-    with pytest.raises(
-        VievalError, match=r"'sism'.*edge_f1, histogram, psnr, sharpness, ssim"
-    ):
-        measure(Measure("sism", {}, ()))
+UNKNOWN = "'sism'.*edge_f1, histogram, psnr, sharpness, ssim"
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [("sism", UNKNOWN), ("ssim", "'reference'")],
+)
+def test_an_unknown_metric_and_a_role_that_lacks_are_named(metric, said):
+    refuses(said, measure, Measure(metric, {"image": png(scene())}, ()))
 
 
 def test_an_image_that_cannot_be_read_is_a_tool_error():
@@ -232,12 +223,8 @@ def test_where_a_metric_is_not_defined_it_is_a_tool_error(metric, picture):
 def test_without_scikit_image_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "skimage.metrics", None)
     image = png(scene())
-    with pytest.raises(VievalError, match=r'pip install "\.\[metrics\]"'):
-        measure(Measure("ssim", {"image": image, "reference": image}, ()))
-
-
-def test_a_role_the_metric_needs_is_named():
-    refuses("'reference'", measure, Measure("ssim", {"image": png(scene())}, ()))
+    asked = Measure("ssim", {"image": image, "reference": image}, ())
+    refuses(r'pip install "\.\[metrics\]"', measure, asked)
 
 
 def _flat(width, height, orientation=1, form="PNG"):
@@ -262,10 +249,99 @@ def _flat(width, height, orientation=1, form="PNG"):
     ],
 )
 def test_a_reference_of_another_size_is_a_finding(metric, image, reference, finding):
-    batcher = Batcher(Usage())
-    [reply] = batcher.measure(
-        [Measure(metric, {"image": image, "reference": reference}, (metric,))]
-    )
+    batcher, shown = Batcher(Usage()), {"image": image, "reference": reference}
+    [reply] = batcher.measure([Measure(metric, shown, (metric,))])
     batcher.close()
     assert isinstance(reply, Measurement)
     assert reply.notes == finding
+
+
+NETWORKS = {metric.name: metric for metric in auto_metrics.NETWORK_METRICS}
+IMAGES = {role: Image(role.encode()) for role in ROLES}
+TEXTS = {"prompt": "a red toy", "instruction": "make it blue"}
+TEXTS |= {"source_caption": "a red toy", "target_prompt": "a blue toy"}
+
+
+def full_sample(kind):
+    return Sample(SampleId("b", kind, "m", "u"), IMAGES, TEXTS)
+
+
+def only_ask(judge, asked):
+    """What a judge asks about a sample."""
+    [ask] = play(prepared(judge).program(asked), [Measurement(0.5)]).asks
+    return ask
+
+
+@pytest.mark.parametrize("spec", auto_metrics.NETWORK_SPECS, ids=lambda spec: spec.name)
+def test_each_asks_the_scorer_of_its_name_and_is_reported_against_all(spec):
+    assert spec.scored
+    assert spec.against_all
+    for kind in spec.needs:
+        program = prepared(spec.name).program(full_sample(kind))
+        played = play(program, [Measurement(0.5, "weights@1", ("truncated",))])
+        [ask] = played.asks
+        assert isinstance(ask, Measure)
+        assert (ask.metric, ask.backbone) == (spec.name, spec.name)
+        [step] = played.verdict.trace
+        assert (step.scores, step.reason) == ((0.5,), "weights@1")
+
+
+@pytest.mark.parametrize(
+    ("judge", "kinds", "reference"),
+    [
+        ("clip_score", ["tig"], None),
+        ("clip_i", ["mie", "tie", "sdig", "sdie", "mcic"], "subject"),
+        ("dino", ["mie", "tie", "sdig", "sdie", "mcic"], "subject"),
+        ("lpips", ["mie", "tie", "cig"], "source"),
+    ],
+)
+def test_each_is_asked_on_the_kinds_of_the_paper(judge, kinds, reference):
+    assert list(prepared(judge).spec.needs) == kinds
+    ask = only_ask(judge, full_sample(kinds[0]))
+    assert ask.images["image"] == Image(b"output")
+    assert ask.images.get("reference") == (reference and Image(reference.encode()))
+    assert ask.texts == ({} if reference else {"text": "a red toy"})
+
+
+@pytest.mark.parametrize("judge", ["clip_i", "dino"])
+def test_an_edit_is_compared_with_its_source(judge):
+    shown = {role: IMAGES[role] for role in ("output", "source")}
+    edit = replace(full_sample("tie"), images=shown)
+    assert not missing_inputs_reason(prepared(judge).spec, edit)
+    assert only_ask(judge, edit).images["reference"] == Image(b"source")
+
+
+def test_the_direction_of_an_edit_needs_both_captions():
+    ask = only_ask("clip_direction", full_sample("tie"))
+    assert ask.texts == {"source_text": "a red toy", "output_text": "a blue toy"}
+    assert ask.images["source"] == Image(b"source")
+    bare = replace(full_sample("tie"), texts={"source_caption": "a red toy"})
+    spec = prepared("clip_direction").spec
+    lacking = "output_caption or target_prompt"
+    assert lacking in missing_inputs_reason(spec, bare)
+
+
+def test_a_sample_without_a_prompt_is_not_applicable():
+    bare = replace(full_sample("tig"), texts={"prompt": " "})
+    verdict = play(prepared("clip_score").program(bare)).verdict
+    assert verdict.status is Status.NOT_APPLICABLE
+    assert verdict.reason == "the sample has no prompt text"
+
+
+def test_a_distance_is_turned_round_and_two_that_differ_stay_apart():
+    distances = [0.0, 0.021079, 0.02108, 0.999999, 1.0, 1.176306]
+    scores = [score_of("lpips", distance) for distance in distances]
+    assert scores == sorted(scores, reverse=True)
+    assert len(set(scores)) == len(scores)
+    assert scores[-1] < 0 < scores[2]
+    assert all(-1 <= score <= 1 for score in scores)
+
+
+def score_of(name, value):
+    return verdict_of(NETWORKS[name], Measurement(value)).scores["SC"]
+
+
+@pytest.mark.parametrize("name", ["clip_score", "clip_i", "clip_direction", "dino"])
+def test_a_similarity_keeps_its_value(name):
+    for value, score in ((-0.1, -0.1), (0.25, 0.25), (1.0, 1.0), (1.0001, 1.0)):
+        assert score_of(name, value) == score

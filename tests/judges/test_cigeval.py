@@ -20,33 +20,21 @@ from tests.cigeval_script import (
 )
 from tests.refusals import refuses
 from tests.tables import table
+from vieval_plugin import Status
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.cigeval.plan import read_plan
-from vieval_plugin.judges.protocol import (
-    Box,
-    Failure,
-    Status,
-    Text,
-    ToolResult,
-    UseTool,
-)
+from vieval_plugin.judges.protocol import Box, Failure, Text, ToolResult, UseTool
 from vieval_plugin.judges.tools import Tool, from_json
 
 # what the detector looks for by the released code
 PHRASES = {
-    ("tig", "prompt"): "two cats",
-    ("tie", "edit"): "make the hat red",
-    ("tie", "restraint"): "make the hat red",
-    ("mie", "edit"): "put a hat here",
-    ("mie", "restraint"): "put a hat here",
-    ("cig", "prompt"): "a room",
-    ("sdig", "subject"): "a dog on a beach",
-    ("sdig", "prompt"): "a dog on a beach",
-    ("sdie", "subject"): "vase",
-    ("sdie", "background"): "background",
-    ("mcic", "concept_1"): "cat",
-    ("mcic", "concept_2"): "vase",
-    ("mcic", "prompt"): "a cat and a vase",
+    "tig": {"prompt": "two cats"},
+    "tie": dict.fromkeys(("edit", "restraint"), "make the hat red"),
+    "mie": dict.fromkeys(("edit", "restraint"), "put a hat here"),
+    "cig": {"prompt": "a room"},
+    "sdig": dict.fromkeys(("subject", "prompt"), "a dog on a beach"),
+    "sdie": {"subject": "vase", "background": "background"},
+    "mcic": {"concept_1": "cat", "concept_2": "vase", "prompt": "a cat and a vase"},
 }
 
 
@@ -57,19 +45,20 @@ def planned(task):
 
 def ratings(task, *values):
     names = ASKED[task][0]
-    return {
-        f"{name}/rating": score(value)
-        for name, value in zip(names, values or [5] * len(names), strict=True)
-    }
+    rated = zip(names, values or [5] * len(names), strict=True)
+    return {f"{name}/rating": score(value) for name, value in rated}
+
+
+def graphs(*names):
+    """The scene graph of the source and the output, for sub-questions."""
+    roles = ("source", "output")
+    return {f"{name}/scene_graph {role}": GRAPH for name in names for role in roles}
 
 
 def played(task, entries, *improvements, replies=(), without=(), only=None):
     judge = built(*improvements, only=only)
-    given = {
-        "plan": entries if isinstance(entries, str) else plan(*entries),
-        **ratings(task),
-        **dict(replies),
-    }
+    planned = entries if isinstance(entries, str) else plan(*entries)
+    given = {"plan": planned, **ratings(task), **dict(replies)}
     return play(judge(sample(task, without)), given)
 
 
@@ -80,9 +69,6 @@ def shown(game, label):
 def step(played, label):
     [found] = [step for step in played.verdict.trace if step.label == label]
     return found
-
-
-# Without tools.
 
 
 @pytest.mark.parametrize("task", ASKED)
@@ -99,10 +85,8 @@ def test_the_lowest_sub_score_over_ten_is_sc():
     game = played("mcic", [None, None], replies=ratings("mcic", 9, 2.5, 7))
     assert game.verdict.scores == {"SC": 0.25}
     assert game.verdict.status is Status.OK
-    assert (
-        game.verdict.rationale
-        == "concept_1: because\nconcept_2: because\nprompt: because"
-    )
+    told = "concept_1: because\nconcept_2: because\nprompt: because"
+    assert game.verdict.rationale == told
     assert step(game, "concept_2/rating").scores == (2.5,)
 
 
@@ -135,47 +119,36 @@ def test_concepts_that_come_side_by_side_are_taken_apart():
     assert shown(game, "concept_2/rating") == ["half concept_2", "output"]
 
 
-# Grounding.
-
-
-@pytest.mark.parametrize(("task", "name"), PHRASES)
-def test_grounding_looks_for_what_the_released_code_looks_for(task, name):
+@pytest.mark.parametrize("task", PHRASES)
+def test_grounding_looks_for_what_the_released_code_looks_for(task):
     game = played(task, ["grounding"] * planned(task))
-    roles = ASKED[task][0][name]
-    for role in roles:
-        asked = game.asked(f"{name}/grounding {role}")
-        assert asked.arguments == {
-            "image": picture(role),
-            "phrases": (PHRASES[task, name],),
-            "detector": "a detector",
-        }
-        highlight = game.asked(f"{name}/highlight {role}")
-        assert highlight.arguments == {"image": picture(role), "boxes": (BOX,)}
-    assert shown(game, f"{name}/rating") == [
-        f"{name}/highlight {role}" for role in roles
-    ]
-    assert tools.registry()["grounding"].note in game.text(f"{name}/rating")
+    for name, phrase in PHRASES[task].items():
+        roles = ASKED[task][0][name]
+        for role in roles:
+            asked, found = {"image": picture(role)}, {"phrases": (phrase,)}
+            grounding = game.asked(f"{name}/grounding {role}").arguments
+            assert grounding == {**asked, **found, "detector": "a detector"}
+            highlight = game.asked(f"{name}/highlight {role}").arguments
+            assert highlight == {**asked, "boxes": (BOX,)}
+        highlighted = [f"{name}/highlight {role}" for role in roles]
+        assert shown(game, f"{name}/rating") == highlighted
+        assert tools.registry()["grounding"].note in game.text(f"{name}/rating")
 
 
 def test_tools_of_different_sub_questions_run_at_once():
     game = played("tie", ["grounding", "grounding"])
     assert game.labels[1] == [
-        f"{name}/grounding {role}"
-        for name in ("edit", "restraint")
-        for role in ("source", "output")
+        *("edit/grounding source", "edit/grounding output"),
+        *("restraint/grounding source", "restraint/grounding output"),
     ]
     assert len(game.labels) == 4
 
 
 def test_an_image_in_which_nothing_is_found_stays_as_it_is():
-    game = played(
-        "sdig", ["grounding", None], replies={"subject/grounding subject": ToolResult()}
-    )
+    nothing = {"subject/grounding subject": ToolResult()}
+    game = played("sdig", ["grounding", None], replies=nothing)
     assert shown(game, "subject/rating") == ["subject", "subject/highlight output"]
     assert "In the subject picture it found nothing" in game.text("subject/rating")
-
-
-# Difference.
 
 
 def test_difference_shows_its_largest_box_in_both_images_at_the_size_of_the_first():
@@ -225,17 +198,10 @@ def test_difference_serves_text_guided_edits_where_that_is_chosen():
     assert shown(game, "edit/rating") == HIGHLIGHTED
 
 
-# Scene graph and OCR.
-
-
 def test_a_scene_graph_is_asked_of_its_own_backbone_for_each_image_with_the_same_words():
-    graphs = {
-        f"{name}/scene_graph {role}": GRAPH
-        for name in ("edit", "restraint")
-        for role in ("source", "output")
-    }
-    game = played("tie", ["scene_graph", "scene_graph"], replies=graphs)
-    asked = [game.asked(label) for label in graphs]
+    replies = graphs("edit", "restraint")
+    game = played("tie", ["scene_graph", "scene_graph"], replies=replies)
+    asked = [game.asked(label) for label in replies]
     assert {ask.backbone for ask in asked} == {"scene_graph"}
     assert len({ask.messages[0].parts[1] for ask in asked}) == 1
     # the same image is asked about in the same words, so that stores and backends answer it once
@@ -249,9 +215,6 @@ def test_text_in_the_images_is_told():
     game = played("sdig", [None, "ocr"])
     assert "Text in the output picture: EXIT" in game.text("prompt/rating")
     assert shown(game, "prompt/rating") == ["output"]
-
-
-# Improvements of the plan.
 
 
 def test_a_named_entity_takes_the_place_of_the_whole_text():
@@ -268,12 +231,11 @@ def test_a_named_entity_takes_the_place_of_the_whole_text():
 
 def test_both_subjects_share_an_entry_unless_each_is_planned():
     shared = played("mcic", ["grounding", None])
-    assert {"concept_1/grounding output", "concept_2/grounding output"} <= set(
-        shared.labels[1]
-    )
+    first, second = (f"concept_{n}/grounding output" for n in (1, 2))
+    assert {first, second} <= set(shared.labels[1])
     each = played("mcic", ["grounding", None, None], "plan_each_subject")
-    assert "concept_1/grounding output" in each.labels[1]
-    assert not any("concept_2/grounding output" in wave for wave in each.labels)
+    assert first in each.labels[1]
+    assert not any(second in wave for wave in each.labels)
     assert "3. " in each.text("plan")
 
 
@@ -313,32 +275,18 @@ def test_an_unreadable_plan_is_asked_for_again_and_then_done_without():
     assert plans == [Status.PARSE_FAILURE] * 4
 
 
-PLANS = [
-    """[{"task_id": 1, "used": "yes", "tool": "Scene Graph"},
-    {"task_id": "2", "used": "no", "tool": "Grounding"}]""",
-    """Sure!\n```json\n{"plan": [{"task_id": 1, "tool": "scene-graph"},
-    {"task_id": 2, "tool": null}]}\n```""",
-    """<think>{"plan": []}</think>{"plan": [{"task_id": 1, "tool": "scene_graph"},
-    {"task_id": 2, "tool": "None"}]}""",
-]
-
-
-@pytest.mark.parametrize("entries", PLANS)
+@pytest.mark.parametrize(*table("plans_as_written.jsonl"))
 def test_a_plan_is_read_in_the_forms_that_models_write(entries):
-    graphs = {f"edit/scene_graph {role}": GRAPH for role in ("source", "output")}
-    game = played("tie", entries, replies=graphs)
+    game = played("tie", entries, replies=graphs("edit"))
     assert game.verdict.findings == ("plan: scene_graph", "plan: no tool")
 
 
-@pytest.mark.parametrize(
-    "entries",
-    ["{" * 5000, "[1, 2]", '{"plan": [{"tool": "ocr"}]}', '{"plan": {"task_id": 1}}'],
-)
+UNREADABLE = ["{" * 5000, "[1, 2]", '{"plan": {"task_id": 1}}']
+
+
+@pytest.mark.parametrize("entries", [*UNREADABLE, '{"plan": [{"tool": "ocr"}]}'])
 def test_a_plan_of_another_shape_is_unreadable(entries):
     assert read_plan(entries).status is Status.PARSE_FAILURE
-
-
-# Failures.
 
 
 def test_a_tool_that_fails_is_counted_and_the_question_rated_without_it():
@@ -359,8 +307,8 @@ def test_a_rating_that_cannot_be_read_leaves_no_score():
 
 
 def test_every_call_has_a_step_of_its_label_with_the_reply_word_for_word():
-    graphs = {f"restraint/scene_graph {role}": GRAPH for role in ("source", "output")}
-    game = played("tie", ["grounding", "scene_graph"], replies=graphs)
+    replies = graphs("restraint")
+    game = played("tie", ["grounding", "scene_graph"], replies=replies)
     answers = {step.label: step.answer for step in game.verdict.trace}
     assert len(answers) == len(game.verdict.trace)
     assert {label for wave in game.labels for label in wave} <= set(answers)
@@ -368,9 +316,6 @@ def test_every_call_has_a_step_of_its_label_with_the_reply_word_for_word():
     assert answers["restraint/scene_graph source"] == GRAPH
     assert answers["edit/rating"] == score(5)
     assert from_json(answers["edit/grounding output"]) == ToolResult((BOX,))
-
-
-# Options.
 
 
 def prepared(setting="paper", **options):

@@ -31,12 +31,8 @@ ASKED_ABOUT = {
     "missing_object": ("concept_2", "prompt"),
     "wrong_count": ("prompt",),
 }
-WANTED = {
-    "edit": "difference",
-    "restraint": "difference",
-    "subject": "grounding",
-    "background": "grounding",
-}
+WANTED = dict.fromkeys(("edit", "restraint"), "difference")
+WANTED |= dict.fromkeys(("subject", "background"), "grounding")
 
 
 @pytest.fixture(autouse=True)
@@ -77,9 +73,8 @@ def tools_of(ask):
 
 def plan_of(part, ask):
     """A plan that uses one tool for each question of a task."""
-    names = sorted(
-        key.partition("/")[2] for key in PACK.questions if key.startswith(f"{part}/")
-    )
+    own = (key for key in PACK.questions if key.startswith(f"{part}/"))
+    names = sorted(key.partition("/")[2] for key in own)
     tool = next((WANTED[name] for name in names if name in WANTED), "none")
     count = ask.schema["properties"]["plan"]["minItems"]
     entry = {"used": True, "tool": tool, "reasoning": ""}

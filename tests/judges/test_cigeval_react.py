@@ -28,9 +28,8 @@ def played(task, *, reminders=1, **of_names):
     also = of_names.pop("also", {})
     replies = {f"{name}/turn 1": rate(5) for name in ASKED[task][0]}
     for name, said in of_names.items():
-        replies |= {
-            f"{name}/turn {number}": text for number, text in enumerate(said, start=1)
-        }
+        turns = enumerate(said, start=1)
+        replies |= {f"{name}/turn {number}": text for number, text in turns}
     judge = built(form=react, reminders=reminders)
     return play(judge(sample(task)), {**replies, **also})
 
@@ -129,9 +128,7 @@ def test_a_tool_that_fails_is_told_to_the_model_and_counted():
 def test_an_unreadable_turn_is_asked_for_again_and_left_out_of_the_conversation():
     program = built(form=react)(sample("tig"))
     found = ToolResult((BOX,), "EXIT")
-    said = [
-        [one] for one in (Text("let me see"), Text(use("ocr")), found, Text(rate(5)))
-    ]
+    said = [Text("let me see")], [Text(use("ocr"))], [found], [Text(rate(5))]
     _, [again], [tool], [after] = playing.play(program, *said).rounds
     assert "could not be used" in again.messages[-1].parts[0]
     assert tool.arguments == {"image": picture("output")}

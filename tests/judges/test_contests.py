@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.playing import play
+from tests.tables import table
+from vieval_plugin import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.judges.contests import (
-    RANKING,
     SCHEMES,
     Contest,
     Votes,
@@ -17,19 +18,10 @@ from vieval_plugin.judges.contests import (
     candidates_of,
     contest_verdict,
     fault,
+    gather,
     ranks,
 )
-from vieval_plugin.judges.protocol import (
-    Chat,
-    Image,
-    Message,
-    Sample,
-    SampleId,
-    Status,
-    Step,
-    Text,
-    Verdict,
-)
+from vieval_plugin.judges.protocol import Chat, Message, Step, Text
 from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.judges.viescore import SPEC
 
@@ -62,24 +54,9 @@ def test_every_vote_of_a_scheme_is_one(scheme, vote):
     assert fault(contest(votes=Votes(scheme, annotators=(vote, "first", "")))) == ""
 
 
-TWO_WAY = "a two_way vote must be one of first, second, got "
-RANKED = "a vote must rank 3 candidates, such as 2>1=3, got "
-
-
-@pytest.mark.parametrize(
-    ("number", "votes", "said"),
-    [
-        (1, Votes("two_way"), "2 candidates, got 1"),
-        (0, Votes("two_way"), "2 candidates, got 0"),
-        (2, Votes("seven_way"), "unknown vote scheme 'seven_way'"),
-        (3, Votes("four_way"), "votes require exactly 2 candidates, got 3"),
-        (2, Votes("two_way", "tie"), f"{TWO_WAY}'tie'"),
-        (2, Votes("two_way", "first", ("first", "both_bad")), f"{TWO_WAY}'both_bad'"),
-        (3, Votes(RANKING, "1>2"), f"{RANKED}'1>2'"),
-        (3, Votes(RANKING, "1>2=3", ("first",)), f"{RANKED}'first'"),
-    ],
-)
-def test_what_is_wrong_with_a_contest_is_said(number, votes, said):
+@pytest.mark.parametrize(*table("wrong_contests.jsonl"))
+def test_what_is_wrong_with_a_contest_is_said(number, scheme, vote, annotators, said):
+    votes = Votes(scheme, vote, tuple(annotators))
     assert said in fault(contest(number, votes=votes))
 
 
@@ -93,6 +70,8 @@ def test_a_ranking_is_read_as_it_was_written(levels):
     expected = tuple(1 + sum(other < level for other in levels) for level in levels)
     assert ranks(text, len(levels)) == expected
     assert ranks(text, len(levels) + 1) == ()
+    # equal ones in any order
+    assert ranks("2=1", 2) == (1, 1)
 
 
 NO_RANKINGS = ["", "1", "1>", ">1", "1>1", "1>2>2", "1>2>3", "0>1", "a>b", "1 > 2"]
@@ -101,11 +80,6 @@ NO_RANKINGS = ["", "1", "1>", ">1", "1>1", "1>2>2", "1>2>3", "0>1", "a>b", "1 > 
 @pytest.mark.parametrize("text", [*NO_RANKINGS, "1>2\n", "1" * 5000])
 def test_what_is_no_ranking_of_two_is_none(text):
     assert ranks(text, 2) == ()
-
-
-def test_a_ranking_may_begin_anywhere():
-    assert ranks("2=1", 2) == (1, 1)
-    assert ranks("3>1=2", 3) == (2, 2, 1)
 
 
 def asking(sample):
@@ -125,10 +99,8 @@ def chat(sample, name):
 
 def test_candidates_are_asked_about_side_by_side_below_their_numbers():
     scores = {"m0": "0.25", "m1": "0.75"}
-    played = play(
-        candidate_program(asking, contest()),
-        answer=lambda ask: Text(scores[ask.messages[0].parts[0][:2]]),
-    )
+    answer = lambda ask: Text(scores[ask.messages[0].parts[0][:2]])
+    played = play(candidate_program(asking, contest()), answer=answer)
     paths = [[ask.path for ask in asks] for asks in played.rounds]
     assert paths == [[("1", "SC"), ("2", "SC")], [("1", "PQ")]]
     verdict = played.verdict
@@ -160,3 +132,30 @@ def test_what_a_candidate_lacks_is_said_with_its_number():
     assert missing_inputs_reason(SPEC, contest()) == ""
     few = "a contest must have at least 2 candidates"
     assert missing_inputs_reason(SPEC, contest(1)).startswith(few)
+
+
+def counting(name, rounds):
+    heard = []
+    for number in range(rounds):
+        heard += yield [f"{name}{number}"] * (number + 1)
+    return heard
+
+
+def run(program):
+    played = play(program, answer=lambda ask: f"re {ask}")
+    return played.rounds, played.result
+
+
+def test_asks_of_all_that_are_under_way_are_one_list_and_results_come_in_order():
+    waves, results = run(gather([counting("a", 1), counting("b", 0), counting("c", 2)]))
+    assert waves == [["a0", "c0"], ["c1", "c1"]]
+    assert results == [["re a0"], [], ["re c0", "re c1", "re c1"]]
+
+
+def test_no_programs_ask_nothing_and_one_that_asks_an_empty_list_goes_on():
+    def silent():
+        heard = yield []
+        return heard
+
+    assert run(gather([])) == ([], [])
+    assert run(gather([silent(), counting("a", 1)])) == ([["a0"]], [[], ["re a0"]])

@@ -157,14 +157,10 @@ def test_an_aspect_that_no_question_is_about_is_refused_with_those_that_are():
 def test_a_judge_in_a_file_is_lazy_where_a_zero_decides(tmp_path, combined, lazily):
     form = 'Answer as JSON: {"score": [n], "reasoning": "..."}'
     asked = {"text": form, "images": ["output"], "scores": ["a"]}
-    judge = {
-        "name": "lazily",
-        "kinds": ["tig"],
-        "questions": {"SC": asked, "PQ": asked},
-    }
-    judge |= {"scale": [0, 10], "combine": {"O": combined}}
+    judge = {"name": "lazily", "kinds": ["tig"], "scale": [0, 10]}
+    judge["questions"] = {"SC": asked, "PQ": asked}
     path = tmp_path / "mine.yaml"
-    path.write_text(json.dumps(judge))
+    path.write_text(json.dumps({**judge, "combine": {"O": combined}}))
     prepared = prepare(str(path), None, Config.model_validate({"judges": LAZY}))
     image = sample_of(SampleId("own", "tig", "mine", "1"))
     reply = lambda ask: answer(0) if ask.path == ("SC",) else answer(6)

@@ -157,7 +157,6 @@ def test_a_reply_may_be_labelled_lines(file):
 @pytest.mark.parametrize(
     ("more", "read"),
     [
-        (', "text": "STOP"', True),
         (', "text": "STOP", "confidence": 0.3', True),
         ("", False),
         (', "text": "STOP", "reasoning": "x"', True),
@@ -296,15 +295,11 @@ def test_the_hash_is_that_of_the_words_and_not_of_other_files(file, tmp_path):
     assert packs.load(path).hash != before
 
 
+GUIDES = ("judges", "extending")
 FORMS = {"value_head": ValueHead, "dual_encoder": DualEncoder, "served": ServedScorer}
-SHOWN = [
-    block
-    for page in ("guides/judges.md", "guides/extending.md")
-    for block in re.findall(
-        r"```yaml(?: \S+)?\n(.*?)```", (DOCS / page).read_text(), re.DOTALL
-    )
-    if "questions:" in block
-]
+PAGES = "".join((DOCS / "guides" / f"{p}.md").read_text() for p in GUIDES)
+BLOCKS = re.findall(r"```yaml(?: \S+)?\n(.*?)```", PAGES, re.DOTALL)
+SHOWN = [block for block in BLOCKS if "questions:" in block]
 
 
 @pytest.mark.parametrize("block", SHOWN, ids=range(len(SHOWN)))
@@ -320,11 +315,9 @@ def test_those_that_the_docs_show_are_judges(tmp_path, block):
 
 
 def test_the_docs_name_every_key():
-    pages = ("extending.md", "judges.md")
-    told = "".join((DOCS / "guides" / page).read_text() for page in pages)
     models = (Manifest, QuestionSection, *FORMS.values())
     keys = [key for model in models for key in model.model_fields]
-    assert [key for key in keys if f"`{key}`" not in told] == []
+    assert [key for key in keys if f"`{key}`" not in PAGES] == []
 
 
 @pytest.mark.parametrize("kind", ["linear", "sigmoid"])
@@ -338,14 +331,10 @@ def test_a_score_is_better_the_higher_it_is(kind):
     assert Scale("sigmoid", -2, 3)(-1e9) == 0
 
 
-# Sub-scores that are required, and those that are measured.
-
+RATED = {"SC": ["subject", "style"], "PQ": ["clean"]}
 POSTER = {
     "kinds": ["tig"],
-    "questions": {
-        "SC": question(scores=["subject", "style"]),
-        "PQ": question(scores=["clean"]),
-    },
+    "questions": {key: question(scores=names) for key, names in RATED.items()},
     "combine": {"O": "geometric_mean"},
     "measure": {"text": "text_rendering:words"},
     "require": {"text": 0.9, "style": 0.5},

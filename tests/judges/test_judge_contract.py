@@ -10,7 +10,8 @@ import pytest
 
 from tests.judges.viescore_answers import sample
 from tests.playing import play, prepared
-from vieval_plugin.judges import registry
+from vieval_plugin.benchmarks import vieval_demo
+from vieval_plugin.judges import registry, tools
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import (
     Chat,
@@ -26,6 +27,8 @@ from vieval_plugin.judges.protocol import (
     ToolResult,
     UseTool,
 )
+from vieval_plugin.judges.stages import MISSING, REFUSED, REPEATED, UNREADABLE
+from vieval_plugin.judges.t2i_eval.asker import UNANSWERED
 from vieval_plugin.results.lookup import conversation
 from vieval_plugin.run.router import recorded_reply
 from vieval_plugin.serve.health import probe
@@ -60,9 +63,8 @@ def instance(schema, number, counter):
     if "enum" in schema:
         return schema["enum"][number % len(schema["enum"])]
     properties = schema.get("properties", {})
-    answer = {
-        name: instance(part, number, counter) for name, part in properties.items()
-    }
+    parts = properties.items()
+    answer = {name: instance(part, number, counter) for name, part in parts}
     if "choices" in properties:
         return {**answer, "answer": answer["choices"][0]}
     if "parents" in properties:
@@ -125,9 +127,8 @@ def test_what_a_sample_lacks_is_named_and_nothing_is_asked(name, setting, mode):
     if judge.spec.rates == "contest":
         whole = whole.candidates[0]
     for role in whole.images:
-        others = {
-            other: image for other, image in whole.images.items() if other != role
-        }
+        images = whole.images.items()
+        others = {other: image for other, image in images if other != role}
         lacking = replace(whole, images=others)
         played = play(judge.program(lacking), answer=answering())
         if played.asks:  # another image serves
@@ -139,9 +140,7 @@ def test_what_a_sample_lacks_is_named_and_nothing_is_asked(name, setting, mode):
 
 
 @cases
-def test_every_call_has_a_step_and_a_verdict_leads_back_to_its_calls(
-    name, setting, mode
-):
+def test_every_call_has_a_step_and_a_verdict_leads_back_to_it(name, setting, mode):
     judge = made(name, setting, mode)
     judged = shown(judge)
     played = play(judge.program(judged), answer=answering())
@@ -151,29 +150,25 @@ def test_every_call_has_a_step_and_a_verdict_leads_back_to_its_calls(
         exchanges = conversation(judge.program, judged, played.verdict)
         assert len(exchanges) == len(played.asks)
         assert all(exchange.ask in played.asks for exchange in exchanges)
-        steps = {
-            path: iter([step for step in played.verdict.trace if step.path == path])
-            for path in asked
-        }
-        again = play(
-            judge.program(judged),
-            answer=lambda ask: recorded_reply(ask, next(steps[ask.path])),
-        )
+        steps = defaultdict(list)
+        for step in played.verdict.trace:
+            steps[step.path].append(step)
+        answer = lambda ask: recorded_reply(ask, steps[ask.path].pop(0))
+        again = play(judge.program(judged), answer=answer)
         assert again.verdict.scores == played.verdict.scores
+
+
+ROLES = ("source", "output", "subject", "control", "concept_1", "concept_2")
 
 
 def numbered(spec, kind, number):
     """A sample of a kind, or a contest, with images and texts of its number."""
-    images = {
-        role: Image(Path(f"{role}_{number}.png"))
-        for role in ("source", "output", "subject", "control", "concept_1", "concept_2")
-    }
+    images = {role: Image(Path(f"{role}_{number}.png")) for role in ROLES}
     one = sample(kind)
     texts = {**one.texts, "prompt": f"a red cat and {number} dogs", "subject": "dog"}
-    samples = [
-        replace(one, id=replace(one.id, image_model=model), images=images, texts=texts)
-        for model in "ab"
-    ]
+    one = replace(one, images=images, texts=texts)
+    names = (replace(one.id, image_model=model) for model in "ab")
+    samples = [replace(one, id=name) for name in names]
     if spec.rates == "sample":
         return samples[0]
     return Contest(SampleId("own", kind, "", str(number)), tuple(samples))
@@ -196,3 +191,49 @@ def test_a_question_has_one_schema_in_a_run(name, setting, mode, kind):
                 schemas[question].add(json.dumps(ask.schema))
     varying = {"/".join(question) for question, s in schemas.items() if len(s) > 1}
     assert varying == WRITTEN_BY_MODELS.get((name, setting, mode), set())
+
+
+SAID = "Spoken by a server: \x1b[31m# it"
+RULES = (
+    "entity without existence",
+    "entity without quantity",
+    "position as an attribute",
+    "attributes and questions differ in number",
+    "entity without an appearance question",
+    "relation with an unknown entity",
+    "relations and questions differ in number",
+)
+T2I_EVAL = {UNANSWERED, UNREADABLE, REFUSED, MISSING, REPEATED}
+T2I_EVAL |= {f"structure: {rule}" for rule in RULES}
+PLANS = ("unreadable", "no entry", "no tool", "tool not offered")
+CIGEVAL = {f"plan: {slip}" for slip in (*PLANS, "unknown tool", "forbidden tool")}
+CIGEVAL |= {"action: forbidden tool", "action: unknown tool"}
+USES = itertools.product(("plan", "action", "tool failed"), tools.registry())
+CIGEVAL |= {f"{what}: {tool}" for what, tool in USES}
+
+ATTRIBUTE = {"name": SAID, "value": SAID, "question": SAID}
+STRUCTURE = {"entities": [{"name": SAID, "attributes": [ATTRIBUTE]}]}
+UNKNOWN_TOOL = {"tool": SAID, "plan": [{"task_id": 1, "tool": SAID}], "score": 7}
+REPLIES = {
+    "refused by the server": Failure(Status.REFUSAL, SAID),
+    "prose": Text(SAID),
+    "refused in words": Text(f"I'm sorry, I can't assist with that. {SAID}"),
+    "an unknown tool": Text(json.dumps(UNKNOWN_TOOL)),
+    "a structure of its own": Text(json.dumps(STRUCTURE)),
+}
+
+
+@pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES.keys())
+@pytest.mark.parametrize(
+    ("judge", "setting", "words"),
+    [
+        ("t2i_eval", "full", T2I_EVAL),
+        ("cigeval", "paper", CIGEVAL),
+        ("cigeval", "react", CIGEVAL),
+    ],
+)
+def test_findings_are_of_a_fixed_list(judge, setting, words, reply):
+    program = made(judge, setting, None).judge
+    for one in vieval_demo.load(None, "tig")[:2]:
+        verdict = play(program(one), answer=lambda ask: reply).verdict
+        assert set(verdict.findings) <= words

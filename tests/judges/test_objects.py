@@ -1,16 +1,15 @@
 """Test clauses about objects by hand and by a second reading of GenEval's rules."""
 
+import itertools
 import json
 import math
-from pathlib import Path
 
-import PIL.Image
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.extras import needs
-from tests.pictures import encoded
+from tests.pictures import plain
 from tests.playing import play, prepared
 from tests.refusals import refusal
 from tests.tables import table
@@ -66,9 +65,7 @@ def test_scores_of_each_kind_of_clause_that_there_is():
         ("colors", True, False),
     ],
 )
-def test_a_prompt_is_about_numbers_by_its_tag_else_its_limits(
-    tag, exclude, is_counting
-):
+def test_a_prompt_is_of_numbers_by_its_tag_else_its_limits(tag, exclude, is_counting):
     document = {"include": [{"class": "cat"}]}
     document |= {"tag": tag} if tag else {}
     document |= {"exclude": [{"class": "cat", "count": 2}]} if exclude else {}
@@ -78,9 +75,6 @@ def test_a_prompt_is_about_numbers_by_its_tag_else_its_limits(
 @pytest.mark.parametrize(*table("wrong_scenes.jsonl"))
 def test_a_text_of_another_form(text, words):
     assert words in refusal(read_scene, text)
-
-
-# A second reading of the rules: of an image as a whole, in plain Python.
 
 
 def right(scene, boxes):
@@ -99,11 +93,9 @@ def right(scene, boxes):
             matched = len(of_it) >= one["count"]
         if matched and "position" in one:
             relation, index = one["position"]
-            matched = bool(groups[index]) and all(
-                stands(box, relation, other)
-                for box, _ in group
-                for other, _ in groups[index]
-            )
+            pairs = itertools.product(group, groups[index] or ())
+            stand = [stands(box, relation, other) for (box, _), (other, _) in pairs]
+            matched = bool(groups[index]) and all(stand)
         groups.append(group if matched else None)
         good = good and matched
     for one in scene["exclude"]:
@@ -128,14 +120,11 @@ def stands(a, relation, b):
 LABELS = ("cat", "dog", "cup")
 CORNERS = st.integers(0, 60)  # few values, so that boxes touch and centres coincide
 SCORES = st.sampled_from((0.1, 0.3, 0.30001, 0.5, 0.9, 0.91, 1.0))
-FOUND = st.tuples(
-    st.sampled_from(LABELS),
-    SCORES,
-    st.tuples(CORNERS, CORNERS, st.integers(1, 40), st.integers(1, 40)).map(
-        lambda b: (b[0], b[1], b[0] + b[2], b[1] + b[3])
-    ),
-    st.sampled_from(COLORS[:2]),
+SIDES = st.integers(1, 40)
+BOXES = st.tuples(CORNERS, CORNERS, SIDES, SIDES).map(
+    lambda b: (b[0], b[1], b[0] + b[2], b[1] + b[3])
 )
+FOUND = st.tuples(st.sampled_from(LABELS), SCORES, BOXES, st.sampled_from(COLORS[:2]))
 
 
 @st.composite
@@ -183,9 +172,8 @@ def test_an_image_is_right_by_both_readings(scene, boxes):
 def test_a_position_by_both_readings(first, second):
     a, b = first[2], second[2]
     assert relations(a, b) == {one for one in RELATIONS if stands(a, one, b)}
-    opposite = dict(
-        zip(RELATIONS, ("right of", "left of", "below", "above"), strict=True)
-    )
+    opposite = {"left of": "right of", "above": "below"}
+    opposite |= {other: one for one, other in opposite.items()}
     assert {opposite[one] for one in relations(a, b)} == relations(b, a)
 
 
@@ -194,11 +182,8 @@ def test_more_than_sixteen_of_a_class_are_cut():
     assert surest([], 0.3) == []
 
 
-# The judge.
-
-SCENE = (
-    '{"include": [{"class": "clock", "count": 3, "color": "green"}, {"class": "dog"}]}'
-)
+CLOCKS = {"class": "clock", "count": 3, "color": "green"}
+SCENE = json.dumps({"include": [CLOCKS, {"class": "dog"}]})
 
 
 def sample(text):
@@ -234,25 +219,21 @@ def test_a_scene_of_another_form_is_not_applicable():
     assert "must use the format of GenEval" in verdict.reason
 
 
-@pytest.mark.parametrize(
-    ("name", "scene"),
-    [
-        ("s.jsonl", {"include": [{"class": "dog"}]}),
-        ("s.csv", '{"include": [{"class": "dog"}]}'),
-    ],
-)
-def test_a_column_of_objects_is_read(tmp_path, name, scene):
-    Path(tmp_path / "a.png").write_bytes(encoded(PIL.Image.new("RGB", (8, 8))))
-    row = {"image": "a.png", "prompt": "a dog", "objects": scene}
-    lines = [json.dumps(row)]
-    if name.endswith("csv"):
-        quoted = scene.replace('"', '""')
-        lines = ["image,prompt,objects", f'a.png,a dog,"{quoted}"']
-    (tmp_path / name).write_text("\n".join(lines) + "\n")
+DOG = {"include": [{"class": "dog"}]}
+QUOTED = json.dumps(DOG).replace('"', '""')
+COLUMNS = {
+    "s.jsonl": json.dumps({"image": "a.png", "prompt": "a dog", "objects": DOG}),
+    "s.csv": f'image,prompt,objects\na.png,a dog,"{QUOTED}"',
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_of_objects_is_read(tmp_path, name):
+    (tmp_path / "a.png").write_bytes(plain("red"))
+    (tmp_path / name).write_text(f"{COLUMNS[name]}\n")
     [row] = read_samples(tmp_path / name)
-    one = row.sample
-    assert one.kind == "tig"
-    assert json.loads(one.texts["objects"]) == {"include": [{"class": "dog"}]}
+    assert row.sample.kind == "tig"
+    assert json.loads(row.sample.texts["objects"]) == DOG
 
 
 @needs("torch", "transformers")

@@ -26,30 +26,19 @@ from tests.asked_contests import (
 )
 from tests.pictures import plain
 from tests.playing import first_asks, images_of, play, prepared, text_of
+from vieval_plugin import Image, Sample, SampleId, Status
 from vieval_plugin.judges import pairwise
 from vieval_plugin.judges.contests import FIRST, SCHEMES, SECOND, Contest, ranks
 from vieval_plugin.judges.pairwise import preference_of, step_of
 from vieval_plugin.judges.pairwise.question import LETTERS, presentation_order
 from vieval_plugin.judges.pairwise.reading import reader, schema
-from vieval_plugin.judges.protocol import (
-    Failure,
-    Image,
-    Measurement,
-    Probabilities,
-    Sample,
-    SampleId,
-    Status,
-    Text,
-)
+from vieval_plugin.judges.protocol import Failure, Measurement, Probabilities, Text
 from vieval_plugin.records import fingerprint, response_json, target_json
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.results.lookup import conversation
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.runner import judge_in_batches
-
-# What is asked.
-
 
 FORM_OPTIONS = {"two_way": {"answers": "two_way"}, "expected": {"mode": "expected"}}
 HEADING = r"Candidate (\w), a picture:\s*$"
@@ -104,9 +93,8 @@ def test_frames_and_views_of_a_candidate_stand_together_in_order(role, words):
 
 
 def test_a_text_cannot_pass_for_a_picture():
-    judged = contest(
-        texts={**TEXTS, "instruction": "a \ufffcB\ufffc and \ufffc \ufffcsource\ufffc"}
-    )
+    text = "a \ufffcB\ufffc and \ufffc \ufffcsource\ufffc"
+    judged = contest(texts={**TEXTS, "instruction": text})
     [forward, _] = first_asks(build()(judged))
     assert numbers(forward) == [1, 2]
     assert len(images_of(forward)) == 3
@@ -118,7 +106,7 @@ def test_a_text_cannot_pass_for_a_picture():
     [
         ("four_way", 2, {"better": "both good"}),
         ("two_way", 2, {"better": "B"}),
-        ("ranking", 4, {"places": {"A": 1, "B": 4, "C": 1, "D": 2}}),
+        ("ranking", 4, {"places": dict(zip("ABCD", (1, 4, 1, 2), strict=True))}),
     ],
 )
 def test_what_the_schema_lets_through_is_read(form, number, answer):
@@ -132,9 +120,6 @@ def test_what_the_schema_lets_through_is_read(form, number, answer):
         assert {read(reply(word).text).value for word in words} == set(SCHEMES[form])
 
 
-# Verdicts.
-
-
 @pytest.mark.parametrize("vote", SCHEMES["four_way"])
 def test_a_backbone_that_knows_the_truth_is_right_in_both_orders(vote):
     verdict = play(build()(contest()), answer=knowing(vote)).verdict
@@ -144,23 +129,21 @@ def test_a_backbone_that_knows_the_truth_is_right_in_both_orders(vote):
 
 
 @pytest.mark.parametrize(
-    ("letter", "votes"), [("A", (FIRST, SECOND)), ("B", (SECOND, FIRST))]
+    ("replies", "votes"),
+    [
+        ("AA", (FIRST, SECOND)),
+        ("BB", (SECOND, FIRST)),
+        (("both good", "both bad"), ("both_good", "both_bad")),
+    ],
 )
-def test_a_backbone_that_names_a_position_is_inconsistent(letter, votes):
-    verdict = play(build()(contest()), answer=lambda ask: reply(letter)).verdict
+def test_two_votes_that_differ_are_inconsistent(replies, votes):
+    verdict = play(build()(contest()), list(map(reply, replies))).verdict
     assert tuple(verdict.choice.votes.values()) == votes
     assert (verdict.status, verdict.findings) == (Status.OK, ("inconsistent",))
 
 
-def test_both_good_in_one_order_and_both_bad_in_the_other_is_inconsistent():
-    verdict = play(build()(contest()), [reply("both good"), reply("both bad")]).verdict
-    assert verdict.findings == ("inconsistent",)
-
-
 UNREAD = [
-    (Text("I'm sorry, but I can't assist with that."), Status.PARSE_FAILURE),
     (Failure(Status.REFUSAL, "the filter"), Status.REFUSAL),
-    (Failure(Status.API_ERROR, "timed out"), Status.API_ERROR),
     (Measurement(1.0), Status.API_ERROR),
     (Text("What lovely pictures."), Status.PARSE_FAILURE),
 ]
@@ -171,9 +154,7 @@ UNREAD = [
     ("unread", "other", "vote"),
     [("forward", "reverse", FIRST), ("reverse", "forward", SECOND)],
 )
-def test_an_order_that_is_not_read_has_its_status_and_no_vote(
-    bad, status, unread, other, vote
-):
+def test_an_unread_order_has_its_status_and_no_vote(bad, status, unread, other, vote):
     answer = lambda ask: bad if ask.path == (unread,) else reply("B")
     verdict = play(build(0)(contest()), answer=answer).verdict
     assert verdict.status is status
@@ -198,9 +179,6 @@ def test_two_way_takes_no_tie():
     assert "both" not in text_of(forward)
     tie = reader("two_way", (1, 2))(reply("both good").text)
     assert tie.status is Status.PARSE_FAILURE
-
-
-# More than two candidates.
 
 
 @given(st.lists(st.integers(1, 6), min_size=3, max_size=6))
@@ -228,9 +206,6 @@ def test_a_ranking_by_position_is_inconsistent_and_turned_round():
     verdict = play(build()(contest(3)), answer=lambda ask: places).verdict
     assert dict(verdict.choice.votes) == {"forward": "1>2=3", "reverse": "3>1=2"}
     assert verdict.findings == ("inconsistent",)
-
-
-# Through the house.
 
 
 def one_unread(ask):
@@ -276,9 +251,6 @@ def test_a_verdict_is_kept_and_its_conversation_had_again(mode, answer):
 def test_titles_belong_to_the_steps():
     trace = play(build()(contest()), answer=knowing(FIRST)).verdict.trace
     assert {step.path for step in trace} == set(pairwise.SPEC.titles(trace))
-
-
-# By the probabilities of answers: preferences, and bounds where they are not all known.
 
 
 def expected(*replies):
@@ -329,11 +301,8 @@ def test_bounds_are_all_that_is_possible_and_no_more():
             assert a + b > 1 or least - 1e-9 <= a - b <= most + 1e-9
         corners = [(a, min(b, 1 - a)) for a, b in itertools.product(first, second)]
         corners.append((1 - second[0], second[0]))
-        reached = [
-            a - b
-            for a, b in corners
-            if first[0] <= a <= first[1] + 1e-9 and b >= second[0] - 1e-9
-        ]
+        top, bottom = first[1] + 1e-9, second[0] - 1e-9
+        reached = [a - b for a, b in corners if first[0] <= a <= top and b >= bottom]
         assert (min(reached), max(reached)) == pytest.approx((least, most))
 
 
@@ -345,9 +314,6 @@ def test_what_is_known_to_an_interval_only_is_said_so():
     assert verdict.choice.preferences["reverse"] == pytest.approx(-0.505)
     assert verdict.trace[1].bounds == pytest.approx((0.4, 0.61))
     assert preference_of((0.0, 0.0), "reverse") == (0.0, 0.0)
-
-
-# What is not asked about, and packs that do not show what they must.
 
 
 OTHER_SOURCE = {**CONDITIONS, "source": Image(b"other"), "output": Image(b"2")}
@@ -366,10 +332,8 @@ def test_candidates_of_different_conditions_are_no_contest(change, reason):
     first, second = contest().candidates
     different = (first, replace(second, **change))
     said = not_applicable(Contest(SampleId("b", "p", "", "1"), different))
-    assert said == (
-        "all candidates must have the same conditions, but candidates 1 and 2 differ "
-        f"in {reason}"
-    )
+    assert "all candidates must have the same conditions" in said
+    assert said.endswith(f"but candidates 1 and 2 differ in {reason}")
 
 
 @pytest.mark.parametrize(
@@ -385,11 +349,8 @@ def test_what_one_question_cannot_hold_is_not_applicable(judged, options, said):
     assert said in not_applicable(judged, **options)
 
 
-SOURCE, ONE, OTHER = (
-    "{{ places.source }}",
-    "{{ candidates[0].place }}",
-    "{{ candidates[1].place }}",
-)
+SOURCE = "{{ places.source }}"
+ONE, OTHER = (f"{{{{ candidates[{number}].place }}}}" for number in (0, 1))
 
 
 @pytest.mark.parametrize(
@@ -415,10 +376,8 @@ def test_a_pack_may_show_fewer_kinds_and_other_images(tmp_path):
     masked = contest(kind="mie")
     [forward, _] = first_asks(prepared("pairwise", pack=pack).program(masked))
     assert images_of(forward)[0] == CONDITIONS["mask"]
-    bare = [
-        replace(one, images={r: i for r, i in one.images.items() if r != "mask"})
-        for one in masked.candidates
-    ]
-    said = not_applicable(replace(masked, candidates=tuple(bare)), pack=pack)
+    others = {r: i for r, i in masked.candidates[0].images.items() if r != "mask"}
+    bare = tuple(replace(one, images=others) for one in masked.candidates)
+    said = not_applicable(replace(masked, candidates=bare), pack=pack)
     lacking = "prompt pack mine shows the image mask, which the candidates do not have"
     assert said == lacking

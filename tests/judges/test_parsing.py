@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.tables import table
+from vieval_plugin.judges.answer_formats import parse_labelled_lines
 from vieval_plugin.judges.parsing import (
     REFUSAL_INSIDE,
     is_lead_in,
@@ -43,9 +44,6 @@ def test_a_lead_in_of_each_bad_reply_is_none_of_itself():
 @pytest.mark.parametrize(*table("lead_ins_of_no_refusal.jsonl"))
 def test_a_lead_in_that_may_describe_the_image_is_none(text):
     assert not is_lead_in(text)
-
-
-# What is read.
 
 
 @pytest.mark.parametrize(*table("rubric_replies.jsonl"))
@@ -84,22 +82,7 @@ def test_a_refusal_in_the_reasoning_is_counted_and_not_obeyed():
     assert refused.status is Status.PARSE_FAILURE
 
 
-# What is not.
-
-
-UNSURE = [
-    "[7, ?]",
-    "[7, ?, 8]",
-    "[7, ...]",
-    "[~7, 8]",
-    "[<7, 8]",
-    "[7 (good), 8 (bad)]",
-]
-UNLISTED = ["8,5", "7, 8", "7_0", "**7**", "7.5.1"]
-BROKEN = ["[1 0, 8]", "[1<think>hm</think>0, 8]", "[7, 8], // a draft", "[\\u0037, 8]"]
-
-
-@pytest.mark.parametrize("scores", [*UNSURE, *UNLISTED, *BROKEN])
+@pytest.mark.parametrize(*table("doubtful_scores.jsonl"))
 def test_what_the_mender_drops_or_merges_is_not_believed(scores):
     text = f'{{"score": {scores}, "reasoning": "x"}}'
     for count in (1, 2):
@@ -138,19 +121,15 @@ def test_a_number_over_and_over_is_not_read():
     assert parse_number("7 " * 10_000, 0, 10).status is Status.PARSE_FAILURE
 
 
-# For any reply.
-
 NUMBERS = ["9", "10", "7/10", "0.5", "1e1", "NaN", "true"]
 SCORES = ['"score": [1, 2], ', "'score': [3, 4]", '{"score": [1, 2]}', "{'score': [5]}"]
 MARKS = [*"{}[]\"':,\\ \n`\u2019“/*#", "<think>", "</think>", "```json\n", "||V^=^V||"]
 WORDS = ["score", "reasoning", "score: 9"]
 FRAGMENTS = [*MARKS, *WORDS, *NUMBERS, *SCORES, ANSWER]
-texts = st.one_of(
-    st.text(), st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join)
-)
-score_lists = st.lists(
-    st.one_of(st.integers(0, 10), st.floats(0, 10)), min_size=1, max_size=3
-)
+fragments = st.lists(st.sampled_from(FRAGMENTS), max_size=25)
+texts = st.one_of(st.text(), fragments.map("".join))
+numbers = st.one_of(st.integers(0, 10), st.floats(0, 10))
+score_lists = st.lists(numbers, min_size=1, max_size=3)
 
 
 @st.composite
@@ -213,9 +192,6 @@ def test_a_megabyte_of_nonsense_takes_linear_work(unit):
     assert not parse_number(f"{nonsense}x", 0, 10).scores
 
 
-# Real replies.
-
-
 def recorded(shared_data, log):
     """The files of replies of a public log, with their rows."""
     files = sorted((shared_data / "viescore_logs" / log).glob("*/*/*.json"))
@@ -250,3 +226,17 @@ def test_what_the_authors_could_not_parse_is_not_read_as_scores(shared_data):
     assert found.total() == 5334
     statuses = {read(text, count).status for text, count in found}
     assert statuses == {Status.PARSE_FAILURE}
+
+
+@pytest.mark.parametrize(*table("labelled_lines.jsonl"))
+def test_lines_are_read_only_as_they_were_asked_for(reply, scores):
+    labels = ("Alignment Score", "Coherence Score")
+    found = parse_labelled_lines(reply, labels, 1, 5)
+    assert found.scores == tuple(scores or ())
+    assert found.status.usable is bool(scores)
+    assert found.reason or scores
+
+
+def test_words_around_the_lines_are_the_reasoning_and_may_decline():
+    found = parse_labelled_lines("I cannot rate this.\nScore: 1", ["Score"], 1, 5)
+    assert (found.reason, found.finding) == ("I cannot rate this.", REFUSAL_INSIDE)

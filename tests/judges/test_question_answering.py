@@ -9,18 +9,9 @@ import pytest
 from tests.playing import images_of, play, prepared, text_of
 from tests.refusals import refuses
 from tests.tables import table
+from vieval_plugin import Image, Sample, SampleId, Status
 from vieval_plugin.judges import question_answering
-from vieval_plugin.judges.protocol import (
-    Chat,
-    Failure,
-    Image,
-    Likelihood,
-    Probabilities,
-    Sample,
-    SampleId,
-    Status,
-    Text,
-)
+from vieval_plugin.judges.protocol import Chat, Failure, Likelihood, Probabilities, Text
 from vieval_plugin.judges.question_answering import titles
 from vieval_plugin.prompts import packs
 
@@ -138,14 +129,11 @@ def test_questions_are_asked_of_the_prompt_alone_and_answers_of_the_image():
         assert PROMPT not in text_of(ask)
 
 
-def test_each_stage_may_have_a_backbone_of_its_own():
+def test_each_stage_may_have_a_backbone_and_titles_are_the_questions():
     played = judged("dsg", GRAPH, ["yes"] * 5, backbones={"questions": "strong"})
     assert [ask.backbone for ask in played.asks] == ["strong", *["judge"] * 5]
-
-
-def test_titles_are_the_words_of_the_questions():
-    verdict = judged("dsg", GRAPH, ["yes"] * 5).verdict
-    assert titles(verdict.trace)["answers", "5"] == "Is the cat on the mat?"
+    found = titles(played.verdict.trace)
+    assert found["answers", "5"] == "Is the cat on the mat?"
 
 
 @pytest.mark.parametrize(*table("useless_questions.jsonl"))

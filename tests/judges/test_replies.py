@@ -1,17 +1,27 @@
-"""Tables of replies: what is read at once, and what when the same reply comes to the one further
-question.
+"""Replies in tables: what is read at once, and what when the same reply comes to the one further
+question; what a careful reader takes for scores; and habits of chatty servers, end to end.
 
-Half of each table and more was written by people who had not seen the reader or its words.
+Half of each table of good and bad replies and more was written by people who had not seen the reader
+or its words. `labelled_replies.jsonl` holds replies of our own, most of them hostile.
+`labelled_log_rows.jsonl` names rows of the public logs, whose texts are read from ../shared/data:
+`guessed` is a reply that the log's authors could not read, `reasoning` a text about scores that is
+given to the reader as if it were a reply, `reply` the answer as it was.
 """
 
 import json
+from functools import cache
 from pathlib import Path
 
+import PIL.Image
 import pytest
 
+from tests.brightness import words_of
+from tests.fake_server import FakeServer
+from vieval_plugin import Judge
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.pairwise.reading import reader, schema
-from vieval_plugin.judges.parsing import reply_schema
-from vieval_plugin.judges.protocol import Chat, Image, Message, Text
+from vieval_plugin.judges.parsing import parse_scores, reply_schema
+from vieval_plugin.judges.protocol import Chat, Image, Message, Status, Text
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all, score_request
 from vieval_plugin.prompts import packs
 
@@ -22,8 +32,8 @@ PACK = packs.load("viescore/v1")
 VOTES = {"A": "first", "B": "second", "both bad": "both_bad"}
 
 
-def rows(name):
-    file = FOLDER / f"{name}.jsonl"
+def rows(name, folder=FOLDER):
+    file = folder / f"{name}.jsonl"
     return [json.loads(line) for line in file.open(encoding="utf-8")]
 
 
@@ -85,3 +95,107 @@ def test_bad_replies_are_not_read():
     at_once, read = shares(results, lambda row, value: value is not None)
     assert len(at_once) <= 0.01 * len(table), at_once
     assert len(read) <= 0.06 * len(table), read
+
+
+HERE = FOLDER.parent
+GUESSED = "guess_if_cannot_parse | "
+PARTS = {folder: part for folder, (_, part) in benchmark_registry.folders().items()}
+
+
+@cache
+def read(question, text):
+    scores = packs.load("viescore/v1").questions[question].scores
+    return parse_scores(text, reply_schema(len(scores)))
+
+
+@cache
+def log(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def text_of(row, shared_data):
+    """The text of a row of the public logs, and the question it answers."""
+    folder = shared_data / "viescore_logs" / row["log"] / row["folder"]
+    held = log(folder / row["image_model"] / f"{row['aspect']}.json")[row["uid"]]
+    question = "PQ" if row["aspect"] == "PQ" else f"SC_{PARTS[row['folder']]}"
+    if row["form"] == "reply":
+        answer = {"score": held["score"], "reasoning": held["reasoning"]}
+        return question, json.dumps(answer)
+    return question, held["reasoning"].removeprefix(GUESSED)
+
+
+def misread(labelled):
+    """The labelled texts (label, question, text) that are read otherwise than labelled."""
+    parsed = [(label, read(question, text), text) for label, question, text in labelled]
+    return [
+        (text[:90], label, found.scores, found.reason)
+        for label, found, text in parsed
+        if list(found.scores) != (label or [])
+    ]
+
+
+def test_no_score_is_read_that_a_careful_reader_would_not_read():
+    found = rows("labelled_replies", HERE)
+    assert len(found) >= 100
+    texts = [(row["label"], row["question"], row["text"]) for row in found]
+    assert misread(texts) == []
+
+
+def test_only_strict_json_is_ok():
+    for row in rows("labelled_replies", HERE):
+        parsed = read(row["question"], row["text"])
+        if parsed.scores:
+            assert (parsed.status is Status.OK) == bool(row.get("ok")), row
+
+
+def test_no_score_is_read_from_the_public_logs_that_is_not_one(shared_data):
+    found = rows("labelled_log_rows", HERE)
+    assert len(found) >= 100
+    texts = [(row["label"], *text_of(row, shared_data)) for row in found]
+    assert misread(texts) == []
+
+
+HABITS = rows("habits")
+#: Number of scores of each question of text-to-image, by a sentence of it alone.
+SCORES = {"SC": [8.0], "PQ": [7.0, 6.0]}
+
+
+def dressed(text, scores):
+    reasoning = "The square is even and its edges are clean."
+    answer = {"score": scores, "reasoning": reasoning}
+    capitals = {key.capitalize(): value for key, value in answer.items()}
+    forms = {
+        "answer": json.dumps(answer),
+        "capitals": json.dumps(capitals),
+        "confident": json.dumps({**answer, "confidence": "high"}),
+        "python": str(answer),
+        "comma": json.dumps(answer)[:-1] + ",}",
+        "pretty": json.dumps(answer, indent=2),
+    }
+    for name, form in forms.items():
+        text = text.replace(f"{{{name}}}", form)
+    return text
+
+
+def test_a_chatty_server_loses_hardly_an_image(store, tmp_path):
+    """Each of 40 habits for one image, and again when the question is asked once more."""
+    habit = {}
+
+    def reply(body):
+        words = words_of(body)
+        if "prompt" not in words.casefold() and "score" not in words.casefold():
+            return "Hello."
+        aspect = "SC" if "a grey square" in words else "PQ"
+        return dressed(habit["text"], SCORES[aspect])
+
+    lost = []
+    with FakeServer(reply=reply, schema_support="ignored") as server:
+        for number, row in enumerate(HABITS):
+            habit.update(row)
+            picture = PIL.Image.new("RGB", (16, 16), (number * 6,) * 3)
+            with Judge("viescore", model="fake", base_url=server.base_url) as judge:
+                [score] = judge.score([picture], ["a grey square"])
+            if score != (0.8 * 0.6) ** 0.5:
+                lost.append((row["habit"], score, judge.last[0].reason))
+    assert len(HABITS) == 40
+    assert len(lost) <= 0.03 * len(HABITS), lost

@@ -63,23 +63,34 @@ def scored(*replies, reminders=1):
     return found
 
 
-def test_a_readable_reply_is_asked_for_once():
-    chats, [scored] = played(asks("SC"), [GOOD])
-    assert chats == [[asks("SC")[0].chat]]
-    assert scored.final.scores == (7, 8)
-    assert scored.final.status is Status.OK
-    assert scored.steps == (scored.final,)
+MENDED = Text("Sure! {'score': [7, 8], 'reasoning': 'clean'}")
+LOST = Failure(Status.API_ERROR, "HTTP 500, 6 times")
+LOVELY = Text("Still lovely.")
+#: By name: replies, reminders at most, statuses of the steps, the attempt that counts, and scores.
+ENDS = {
+    "readable": ([GOOD], 1, ["ok"], 0, (7, 8)),
+    "unreadable once": ([BAD, GOOD], 1, ["parse_failure", "repaired"], 1, (7, 8)),
+    "mended": ([BAD, MENDED], 1, ["parse_failure", "repaired"], 1, (7, 8)),
+    "unreadable twice": ([BAD, LOVELY], 1, ["parse_failure", "parse_failure"], 0, ()),
+    "without reminders": ([BAD], 0, ["parse_failure"], 0, ()),
+    "a call that fails": ([BAD, LOST], 1, ["parse_failure", "api_error"], 1, ()),
+}
 
 
-def test_an_unreadable_reply_is_asked_again_and_then_repaired():
-    found = scored(BAD, GOOD)
-    assert (found.final.path, found.final.attempt) == (("SC",), 1)
-    assert (found.final.status, found.final.scores) == (Status.REPAIRED, (7, 8))
-    first, second = found.steps
-    assert (first.label, second.label) == ("SC", "SC (reminder 1)")
-    assert (first.status, second.status) == (Status.PARSE_FAILURE, Status.REPAIRED)
-    assert (first.answer, second.answer) == (BAD.text, GOOD.text)
-    assert first.reason == "no JSON object found"
+@pytest.mark.parametrize(
+    ("replies", "reminders", "statuses", "attempt", "scores"), ENDS.values(), ids=ENDS
+)
+def test_each_reply_is_a_step(replies, reminders, statuses, attempt, scores):
+    found = scored(*replies, reminders=reminders)
+    assert [step.status for step in found.steps] == statuses
+    assert [step.attempt for step in found.steps] == list(range(len(replies)))
+    said = [getattr(reply, "text", "") for reply in replies]
+    assert [step.answer for step in found.steps] == said
+    assert found.final == found.steps[attempt]
+    assert (found.final.path, found.final.scores) == (("SC",), scores)
+    reasons = {GOOD: "clean", MENDED: "clean", LOST: LOST.reason}
+    wanted = [reasons.get(reply, "no JSON object found") for reply in replies]
+    assert [step.reason for step in found.steps] == wanted
 
 
 def test_the_reminder_shows_the_whole_conversation_the_answer_and_the_reason():
@@ -98,34 +109,10 @@ def test_an_empty_answer_is_not_put_into_the_models_mouth(text):
     assert found.final.status is Status.REPAIRED
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        ('{"score": [7], "reasoning": "x"}', "number of values must be 2, got 1"),
-        ('{"score": [7, 80], "reasoning": "x"}', "score must be a number from 0 to 10"),
-        ('{"score": [7,', "expected one complete JSON object"),
-    ],
-)
-def test_the_reminder_says_what_was_wrong(answer, reason):
-    [_, [again]], _ = played(asks("SC"), [Text(answer)], [GOOD])
-    assert reason in again.messages[-1].parts[-1]
-
-
 def test_a_long_answer_is_quoted_in_part():
     [_, [again]], [scored] = played(asks("SC"), [Text("bla " * 5000)], [GOOD])
     assert len(again.messages[-2].parts[0]) == 2000
     assert scored.steps[0].answer == "bla " * 5000
-
-
-def test_unreadable_twice_is_a_parse_failure_after_exactly_two_calls():
-    found = scored(BAD, Text("Still lovely."))
-    assert (found.final.label, found.final.scores) == ("SC", ())
-    assert found.final.status is Status.PARSE_FAILURE
-    assert [step.answer for step in found.steps] == [BAD.text, "Still lovely."]
-
-
-def test_without_reminders_there_is_one_call():
-    assert scored(BAD, reminders=0).final.status is Status.PARSE_FAILURE
 
 
 def test_more_reminders_each_answer_the_last_reply():
@@ -142,7 +129,6 @@ def test_more_reminders_each_answer_the_last_reply():
     ("reply", "status"),
     [
         (Failure(Status.REFUSAL, "the filter"), Status.REFUSAL),
-        (Failure(Status.API_ERROR, "HTTP 500, 6 times"), Status.API_ERROR),
         (Failure(Status.TOOL_ERROR, "a.png is cut off"), Status.TOOL_ERROR),
         (Probabilities((0.5,), (0.5,)), Status.API_ERROR),
         (Measurement(1.0), Status.API_ERROR),
@@ -160,19 +146,6 @@ def test_only_the_unreadable_of_several_are_asked_again():
     assert [label_of(chat) for chat in chats[1]] == ["b", "d"]
     statuses = ["ok", "parse_failure", "api_error", "repaired"]
     assert [one.final.status for one in found] == statuses
-
-
-def test_a_reminder_whose_call_fails_is_a_failed_call():
-    found = scored(BAD, Failure(Status.API_ERROR, "HTTP 500, 6 times"))
-    assert found.final.label == "SC (reminder 1)"
-    assert found.final.status is Status.API_ERROR
-    assert found.final.reason == "HTTP 500, 6 times"
-    assert found.steps[0].status is Status.PARSE_FAILURE
-
-
-def test_a_mended_reply_to_a_reminder_is_repaired_too():
-    mended = Text("Sure! {'score': [7, 8], 'reasoning': 'clean'}")
-    assert scored(BAD, mended).final.status is Status.REPAIRED
 
 
 @pytest.mark.parametrize("pack", packs.built_in("viescore"))
@@ -215,11 +188,6 @@ def number_of(*replies, reminders=1):
     return played(asked, *rounds, reminders=reminders)[1][0].value
 
 
-def test_a_cut_number_is_none():
-    assert number_of(Text("7"), reminders=0) == (7,)
-    assert number_of(Text("7", cut=True), reminders=0) is None
-
-
 ANALYSIS = "The light is fine, the left hand is warped."
 WORDED = f"{ANALYSIS}\n{GOOD.text}"
 OTHER = f'{ANALYSIS}\n{{"score": [7, 9], "reasoning": "x"}}'
@@ -254,7 +222,9 @@ def test_a_cut_reply_confirms_nothing():
     assert not scored(whole, cut).final.scores
 
 
-def test_a_number_with_text_around_it_counts_if_two_replies_agree():
+def test_a_number_counts_unless_it_is_cut_or_two_replies_differ():
+    assert number_of(Text("7"), reminders=0) == (7,)
+    assert number_of(Text("7", cut=True), reminders=0) is None
     first = Text(f"{ANALYSIS}\nScore: 7")
     assert number_of(first, first) == (7,)
     assert number_of(first, Text(f"{ANALYSIS}\nScore: 8")) is None

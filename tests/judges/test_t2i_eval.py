@@ -33,12 +33,9 @@ CAT = Scene(
     (Relation(("cat", "mat"), "on"), Relation(("cat", "dog"), "beside")),
 )
 TREE = Scene("a lonely tree", (entity("tree", mood="lonely"),), (), 9.0)
-APPLES = Scene(
-    "three green apples in a bowl",
-    (entity("apples", "three", color="green"), entity("bowl")),
-    (Relation(("apples", "bowl"), "in"),),
-    4.0,
-)
+BOWL = (entity("apples", "three", color="green"), entity("bowl"))
+IN_BOWL = (Relation(("apples", "bowl"), "in"),)
+APPLES = Scene("three green apples in a bowl", BOWL, IN_BOWL, 4.0)
 SCENES = (CAT, TREE, APPLES)
 
 
@@ -51,13 +48,8 @@ def played(sample, model, options=PLAIN, ablation="full", pack=PACK):
 
 def run(scene, options=PLAIN, ablation="full", pack=PACK, **faults):
     """T2I-Eval of a scene by a model that knows it; `faults` are replies by label, `__` for `/`."""
-    return played(
-        scene.sample,
-        Script((scene,), {k.replace("__", "/"): v for k, v in faults.items()}),
-        options,
-        ablation,
-        pack,
-    )
+    replies = {label.replace("__", "/"): text for label, text in faults.items()}
+    return played(scene.sample, Script((scene,), replies), options, ablation, pack)
 
 
 def outcome(played):
@@ -71,10 +63,6 @@ def labels(wave):
 def words_of(chat):
     """The last part of the first message of a chat."""
     return str(chat.messages[0].parts[-1])
-
-
-def by_label(waves):
-    return {label_of(chat): chat for wave in waves for chat in wave}
 
 
 def calls_of(waves):
@@ -144,19 +132,16 @@ def test_an_answer_is_given_without_the_prompt_and_what_was_extracted_from_it(mo
         ("individual", "no_captioning", []),
     ],
 )
-def test_the_first_call_of_individual_mode_alone_shows_the_picture(
-    mode, ablation, shown
-):
+def test_the_first_call_of_individual_mode_shows_the_picture(mode, ablation, shown):
     [[extraction], *_] = run(CAT, Options(mode=mode), ablation).rounds
     assert images_of(extraction) == shown
 
 
 def test_an_explanation_and_a_score_are_the_next_turns_of_the_answers_conversation():
     played = run(CAT)
-    answer, explanation, score = (
-        played.asked(f"relationship/1/{step}")
-        for step in ("answer", "explanation", "score")
-    )
+    steps = ("answer", "explanation", "score")
+    asked = (played.asked(f"relationship/1/{step}") for step in steps)
+    answer, explanation, score = asked
     said = '{"answer": "relationship/1/answer is worth 7"}'
     assert explanation.messages[:1] == answer.messages
     assert [m.role for m in explanation.messages] == ["user", "assistant", "user"]
@@ -332,9 +317,8 @@ def test_the_reference_image_stands_beside_questions_of_looks_only(wanted):
     sample = replace(CAT.sample, images={**CAT.sample.images, "reference": reference})
     found = played(sample, Script((CAT,)), Options(reference=wanted))
     shown = {label_of(ask) for ask in found.asks if reference in images_of(ask)}
-    assert {label.split("/")[0] for label in shown} == {"appearance"} & {
-        "appearance" if wanted else ""
-    }
+    sub_tasks = {label.split("/")[0] for label in shown}
+    assert sub_tasks == ({"appearance"} if wanted else set())
     assert ("second picture" in words_of(found.rounds[1][0])) is wanted
 
 
@@ -367,11 +351,9 @@ def test_explanations_are_graded_against_the_annotators():
 def test_a_score_in_markdown_stands_last_and_among_the_layouts_own_items(text, score):
     read = read_fields(text, EXPLANATION_AND_SCORE, markdown=True)
     assert read.scores == (() if score is None else (score,))
-    whole_object = text == '{"explanation": "x", "score": 7}'
-    assert (
-        bool(read_fields(text, EXPLANATION_AND_SCORE, markdown=False).scores)
-        is whole_object
-    )
+    is_object = text == '{"explanation": "x", "score": 7}'
+    as_json = read_fields(text, EXPLANATION_AND_SCORE, markdown=False)
+    assert bool(as_json.scores) is is_object
 
 
 def test_a_pack_with_markdown_replies_asks_for_no_schema():
@@ -383,7 +365,6 @@ def test_a_pack_with_markdown_replies_asks_for_no_schema():
 
 def test_a_server_that_shows_no_sign_of_bounding_lengths_is_asked_without_them():
     bounded = []
-    model = over_http(Script((TREE,)))
 
     def reply(request):
         bounded.append("maxLength" in json.dumps(request["response_format"]))
@@ -394,14 +375,10 @@ def test_a_server_that_shows_no_sign_of_bounding_lengths_is_asked_without_them()
     with FakeServer(reply=reply) as server:
         backbone = Backbone(model="m", base_url=server.base_url, num_concurrent=1)
         sample = replace(TREE.sample, images={"output": Image(PICTURE)})
-        script_scene = replace(TREE, drawn=PICTURE)
-        model = over_http(Script((script_scene,)))
-        [verdict] = evaluate(
-            [sample],
-            judge="t2i_eval",
-            backbone=backbone,
-            options=Config(store=StoreOptions(use=False)),
-        )
+        model = over_http(Script((replace(TREE, drawn=PICTURE),)))
+        about = {"judge": "t2i_eval", "backbone": backbone}
+        unstored = Config(store=StoreOptions(use=False))
+        [verdict] = evaluate([sample], **about, options=unstored)
     assert verdict.status is Status.OK
     assert not any(bounded)
     assert len(bounded) == 1 + implied(TREE)  # and the probe

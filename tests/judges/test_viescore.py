@@ -51,11 +51,6 @@ def test_a_failed_reply_leaves_its_aspect_out():
     assert verdict.trace[1].reason == declined.reason
 
 
-def test_zero_in_one_aspect_makes_the_overall_score_zero():
-    scores = viescore.RUBRIC.scores({"SC": [0, 9], "PQ": [10]})
-    assert scores == {"SC": 0.0, "PQ": 1.0, "O": 0.0}
-
-
 def test_one_shot_shows_the_example_first_and_tells_its_scores():
     images = (Path("ex_a.png"), Path("ex_b.png"))
     example = viescore.OneShotExample(images, (3.0, 7.0), "half done")

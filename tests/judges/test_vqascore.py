@@ -21,11 +21,8 @@ UNSTORED = Config(store=StoreOptions(use=False))
 
 
 def sample(text="two cats", roles=("output",)):
-    return Sample(
-        SampleId("b", "all", "m", "1"),
-        {role: Image(Path(f"{role}.png")) for role in roles},
-        {"prompt": text},
-    )
+    images = {role: Image(Path(f"{role}.png")) for role in roles}
+    return Sample(SampleId("b", "all", "m", "1"), images, {"prompt": text})
 
 
 def test_case_and_space_variants_are_summed():
@@ -48,10 +45,8 @@ def test_frames_are_asked_in_order_and_averaged():
     shown = sample(roles=("output", "frame_10", "frame_2", "frame_0"))
     played = play(judge(shown), [Probabilities((p,), (p,)) for p in (0.2, 0.4, 0.9)])
     assert played.labels == [["frame_0", "frame_2", "frame_10"]]
-    assert all(
-        ask.continuations == ("Yes",) and ask.definition == "sequence_mean"
-        for ask in played.asks
-    )
+    asked = {(ask.continuations, ask.definition) for ask in played.asks}
+    assert asked == {(("Yes",), "sequence_mean")}
     assert played.verdict.scores["SC"] == pytest.approx(0.5)
 
 
@@ -75,12 +70,8 @@ def test_a_matrix_of_images_and_texts():
     images = [sample.images["output"] for sample in vieval_demo.load(Path(), "tig")[:3]]
     texts = ["a cat", 'a "dog"', "a cat"]
     with FakeServer() as server:
-        found = score_matrix(
-            images,
-            texts,
-            backbone=Backbone(model="fake", base_url=server.base_url),
-            options=UNSTORED,
-        )
+        backbone = Backbone(model="fake", base_url=server.base_url)
+        found = score_matrix(images, texts, backbone=backbone, options=UNSTORED)
         seen = server.stats()["distinct_prompts"]
     assert found.shape == (3, 3)
     assert (found[:, 0] == found[:, 2]).all()
@@ -97,12 +88,12 @@ def test_a_list_of_prompts_is_as_many_samples(tmp_path):
 
 def test_sequence_mean_through_a_server_says_what_to_use():
     options = UNSTORED.model_copy(update={"judges": Judges(vqascore=SEQUENCE_MEAN)})
+    about, shown = (
+        {"judge": "vqascore", "options": options},
+        vieval_demo.load(None, "tig"),
+    )
     with FakeServer() as server:
-        [verdict] = evaluate(
-            vieval_demo.load(Path(), "tig")[:1],
-            judge="vqascore",
-            backbone=Backbone(model="fake", base_url=server.base_url),
-            options=options,
-        )
+        backbone = Backbone(model="fake", base_url=server.base_url)
+        [verdict] = evaluate(shown[:1], backbone=backbone, **about)
     assert verdict.status is Status.API_ERROR
     assert "use the transformers backend" in verdict.trace[0].reason

@@ -1,13 +1,20 @@
 """Files are written whole, with the user's own rights, or not at all."""
 
+import io
 import os
 import stat
 import sys
 
+import numpy as np
+import PIL.Image
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from tests.refusals import refuses
 from vieval_plugin.media.files import remove_unfinished, write_whole
+from vieval_plugin.media.png import encode
 from vieval_plugin.text.errors import VievalError
 
 
@@ -32,10 +39,7 @@ def test_its_mode_is_what_the_users_umask_leaves(tmp_path, mask):
         (tmp_path / "plain.txt").write_text("x")
     finally:
         os.umask(before)
-    modes = {
-        stat.S_IMODE((tmp_path / name).stat().st_mode)
-        for name in ("out.txt", "plain.txt")
-    }
+    modes = {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     assert modes == {0o666 & ~mask}
 
 
@@ -69,18 +73,14 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch, stop):
         write_whole(tmp_path / "out.txt", b"x", "--html")
     assert os.listdir(tmp_path) == []
     if caught.type is VievalError:
-        assert str(caught.value).endswith(
-            "out.txt: No space left on device; free disk space or choose another --html"
-        )
+        full = "No space left on device; free disk space or choose another --html"
+        assert str(caught.value).endswith(f"out.txt: {full}")
 
 
 def test_where_it_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(
-        VievalError,
-        match=r"cannot write .*out.txt: .+; free disk space or choose another --out",
-    ):
-        write_whole(tmp_path / "file" / "out.txt", ["x"])
+    advice = "cannot write .*out.txt: .+; free disk space or choose another --out"
+    refuses(advice, write_whole, tmp_path / "file" / "out.txt", ["x"])
     refuses("choose another folder", write_whole, tmp_path, ["x"], "folder")
     assert os.listdir(tmp_path) == ["file"]
     assert not [name for name in os.listdir(tmp_path.parent) if name.endswith(".part")]
@@ -97,3 +97,24 @@ def test_only_unfinished_files_of_these_names_are_removed(tmp_path):
         (tmp_path / name).write_text("x")
     remove_unfinished([tmp_path / "a.txt", tmp_path / "nowhere" / "b.txt"])
     assert sorted(os.listdir(tmp_path)) == ["a.txt", "b.txt.0a1b2c3d.part", "mine.part"]
+
+
+@given(
+    st.tuples(st.integers(1, 9), st.integers(1, 9), st.sampled_from((1, 3))).flatmap(
+        lambda shape: arrays(np.uint8, shape)
+    )
+)
+def test_pillow_reads_the_same_pixels(pixels):
+    require_same(pixels)
+
+
+def require_same(pixels):
+    picture = PIL.Image.open(io.BytesIO(encode(pixels)))
+    assert np.array_equal(np.asarray(picture).reshape(pixels.shape), pixels)
+
+
+@pytest.mark.parametrize("shape", [(300, 1, 3), (1, 3000, 3), (640, 480, 3)])
+def test_any_shape(shape):
+    pixels = np.random.RandomState(0).randint(0, 256, shape).astype(np.uint8)
+    require_same(pixels)
+    require_same(pixels[:, ::-1])

@@ -19,7 +19,6 @@ name: mine
 questions:
   PQ: {template: PQ.jinja, images: [output], scores: [naturalness, artifacts]}
 """
-LONG = "a red cat " * 100_000
 
 
 def write(folder, template="", manifest=MANIFEST, **further):
@@ -38,16 +37,7 @@ def pack(tmp_path):
 FILTERS = ["attr('format')", "center(1000000000)", "indent(1000000000)", "batch(1)"]
 FILTERS += ["slice(1000000000)", "format(1)", "groupby('a')", "xmlattr", "urlize"]
 FILTERS += ["striptags", "wordwrap(1)", "map('upper')", "round(1000000000)", "sum"]
-FILTERS += (
-    "groupby('a')",
-    "xmlattr",
-    "urlize",
-    "striptags",
-    "wordwrap(1)",
-    "map('upper')",
-    "round(1000000000)",
-    "sum",
-)
+
 REFUSED |= {f"the filter {name}": f"{{{{ prompt | {name} }}}}" for name in FILTERS}
 
 ALIASES = "a: &a [x, x]\n" + "".join(
@@ -125,9 +115,8 @@ def test_the_line_is_that_of_the_template_where_it_went_wrong(pack):
 
 
 def test_parts_of_a_template_that_includes_itself_twice(pack):
-    twice = (
-        "{% include 'a.jinja' %}{% include 'b.jinja' %}{% include 'nothing.jinja' %}"
-    )
+    names = ("a.jinja", "b.jinja", "nothing.jinja")
+    twice = "".join(f"{{% include '{name}' %}}" for name in names)
     assert pack(twice, a=twice, b=twice).parts("PQ.jinja") == ("a.jinja", "b.jinja")
 
 

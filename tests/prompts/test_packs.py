@@ -70,11 +70,7 @@ def test_a_changed_pack_under_a_name_that_is_taken_is_refused(tmp_path):
     [
         ("manifest.yaml", None, "not a prompt pack"),
         ("manifest.yaml", "judge: [x", "not a manifest"),
-        (
-            "manifest.yaml",
-            f"{MANIFEST}colour: red",
-            "unknown key colour; known keys: name, judge",
-        ),
+        ("manifest.yaml", f"{MANIFEST}colour: red", "unknown key colour; known keys: "),
         ("PQ.jinja", None, "the template PQ.jinja is not in the folder"),
         ("PQ.jinja", "{% if %}", "PQ.jinja, line 1: Expected an expression"),
         ("PQ.jinja", "\udcff", "PQ.jinja: the template cannot be read"),
@@ -97,60 +93,43 @@ def test_an_unknown_format_of_answers_is_refused_with_the_nearest(tmp_path):
     refuses(unknown, prepare, "viescore", None, options)
 
 
-def test_a_missing_condition_is_named(pack):
-    (pack / "PQ.jinja").write_text("About {{ prompt }}")
-    refuses("'prompt' is undefined", packs.load(str(pack)).render, "PQ.jinja", {})
+CONDITIONS = "<prompt><instruction><subject> in {braces} {{x}} {% y %}"
 
 
-@pytest.fixture
-def checkout(tmp_path):
+def checkout(root):
     """A folder in the shape of the authors' repository, with words of our own."""
-    root = tmp_path / "checkout"
     for setting in ("0shot", "1shot"):
         rules = root / "questions" / f"prompts_{setting}"
         rules.mkdir(parents=True)
         for file in {file for files in _RULES.values() for file in files}:
-            (rules / file).write_text(
-                f"{setting} {file} for <prompt><instruction><subject> in {{braces}} {{{{x}}}} {{% "
-                f"y %}}\n"
-            )
+            (rules / file).write_text(f"{setting} {file} for {CONDITIONS}\n")
     (root / "questions" / "context.txt").write_text("Be fair.\n")
     (root / "questions" / "context_no_delimit.txt").write_text("Be fair, no marks.\n")
     return root
 
 
-def test_import_joins_context_and_rules_and_fills_placeholders(checkout, tmp_path):
-    zero, one = import_wording(checkout, tmp_path / "packs")
+def test_import_joins_context_and_rules_and_fills_placeholders(tmp_path):
+    zero, one = import_wording(checkout(tmp_path / "checkout"), tmp_path / "packs")
     pack = packs.load(str(zero))
     assert (zero.name, one.name) == ("0shot", "1shot")
     assert packs.load(str(one)).settings == ("1shot",)
     texts = {"prompt": "P", "instruction": "<prompt>", "subject": "{{ S }}"}
-    assert pack.render("SC_tie.jinja", texts) == (
-        "Be fair.\n\n0shot two_image_edit_rule.txt for P<prompt>{{ S }} in {braces} {{x}} {% y "
-        "%}\n\n"
-        "0shot tie_rule_SC.txt for P<prompt>{{ S }} in {braces} {{x}} {% y %}"
-    )
+    told = "for P<prompt>{{ S }} in {braces} {{x}} {% y %}"
+    rules = [
+        f"0shot {name} {told}"
+        for name in ("two_image_edit_rule.txt", "tie_rule_SC.txt")
+    ]
+    assert pack.render("SC_tie.jinja", texts) == "\n\n".join(["Be fair.", *rules])
     assert pack.questions["SC_mcic"].images == ("concepts", "output")
     assert {question.order for question in pack.questions.values()} == {"text_first"}
 
 
-def test_import_takes_another_context(checkout, tmp_path):
-    zero, _ = import_wording(checkout, tmp_path / "packs", "context_no_delimit.txt")
+def test_import_takes_another_context(tmp_path):
+    own = (checkout(tmp_path / "checkout"), tmp_path / "packs")
+    zero, _ = import_wording(*own, "context_no_delimit.txt")
     texts = dict.fromkeys(("prompt", "instruction", "subject"), "")
     rendered = packs.load(str(zero)).render("PQ.jinja", texts)
     assert rendered.startswith("Be fair, no marks.")
-
-
-def test_import_names_what_is_missing_and_leaves_nothing(checkout, tmp_path):
-    (checkout / "questions" / "prompts_0shot" / "rule_PQ.txt").unlink()
-    missing = "prompts_0shot: rule_PQ.txt missing"
-    refuses(missing, import_wording, checkout, tmp_path / "packs")
-    assert not list(tmp_path.glob("packs/*"))
-
-
-def test_import_does_not_overwrite(checkout, tmp_path):
-    import_wording(checkout, tmp_path / "packs")
-    refuses("already exists", import_wording, checkout, tmp_path / "packs")
 
 
 CONDITION = r"^(?:Text Prompt|Editing instruction|Subject): (.*)$"

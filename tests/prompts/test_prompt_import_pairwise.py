@@ -3,8 +3,9 @@
 import pytest
 
 from tests.playing import first_asks, images_of, play, prepared, text_of
+from tests.refusals import refusal
 from tests.tables import table
-from vieval_plugin.cli import main
+from vieval_plugin.importers.pairwise import import_wording
 from vieval_plugin.judges.contests import BOTH_BAD, FIRST, SECOND, Contest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Text
 from vieval_plugin.prompts import packs
@@ -32,33 +33,20 @@ TEXTS = {
 }
 
 
-@pytest.fixture
-def checkout(tmp_path):
+def checkout(root):
     for config, text in FILES.items():
-        folder = tmp_path / "repo" / "genaibench" / "templates" / config
+        folder = root / "genaibench" / "templates" / config
         folder.mkdir(parents=True)
         (folder / "pairwise.txt").write_text(text)
         (folder / "viescore.txt").write_text("nothing of ours")
-    return tmp_path / "repo"
+    return root
 
 
-def imported(checkout):
-    assert run(checkout) == 0
-    return str(checkout.parent / "packs" / "authors")
-
-
-def run(checkout, *more):
-    to = checkout.parent / "packs"
-    command = ["prompts", "import", "pairwise", str(checkout), "--to", str(to)]
-    return main([*command, *more])
-
-
-def refused(checkout, capsys, *more):
-    assert run(checkout, *more) == 1
-    assert not (checkout.parent / "packs").exists()
-    said = capsys.readouterr().err.strip()
-    assert "\n" not in said
-    return said
+@pytest.fixture
+def imported(tmp_path):
+    """The pack of the wording of a checkout."""
+    [folder] = import_wording(checkout(tmp_path / "repo"), tmp_path / "packs")
+    return str(folder)
 
 
 def contest(kind, frames=0):
@@ -84,8 +72,8 @@ Do: add <target_prompt>
 Before: """
 
 
-def test_every_word_and_picture_stands_where_the_authors_have_it(checkout):
-    judge = prepared("pairwise", pack=imported(checkout))
+def test_every_word_and_picture_stands_where_the_authors_have_it(imported):
+    judge = prepared("pairwise", pack=imported)
     forward, reverse = first_asks(judge.program(contest("tie")))
     texts, images = flat(forward)[::2], flat(forward)[1::2]
     after = "\n\nSay [[A>B]] or {{so}} {% on %}."
@@ -96,11 +84,10 @@ def test_every_word_and_picture_stands_where_the_authors_have_it(checkout):
     assert forward.schema is reverse.schema is None, "labels are no JSON"
 
 
-def test_videos_have_their_own_words(checkout):
-    judge = prepared("pairwise", pack=imported(checkout))
-    image, film = (
-        first_asks(judge.program(contest("tig", frames)))[0] for frames in (0, 3)
-    )
+def test_videos_have_their_own_words(imported):
+    judge = prepared("pairwise", pack=imported)
+    judged = (contest("tig", frames) for frames in (0, 3))
+    image, film = (first_asks(judge.program(one))[0] for one in judged)
     cat = "a <left_image> {{ cat }}.\nLeft: "
     assert flat(image)[0] == f"Two pictures of {cat}"
     assert flat(film)[:4] == [f"Two films of {cat}", "(one0)", "(one1)", "(one2)"]
@@ -110,47 +97,33 @@ def test_videos_have_their_own_words(checkout):
 @pytest.mark.parametrize(
     ("forward", "reverse", "votes"),
     [
-        (
-            "It follows the edit.\n[[B>A]]",
-            "[[A>B]]",
-            {"forward": SECOND, "reverse": SECOND},
-        ),
+        ("So:\n[[B>A]]", "[[A>B]]", {"forward": SECOND, "reverse": SECOND}),
         ("Left wins. [[A=B]]", "[[A=B=Bad]]", {"reverse": BOTH_BAD}),
         ("[[A>B]]", '{"better": "A"}', {"forward": FIRST}),
     ],
 )
 def test_labels_are_read_turned_round_and_asked_for_once(
-    checkout, forward, reverse, votes
+    imported, forward, reverse, votes
 ):
-    judge = prepared("pairwise", pack=imported(checkout))
+    judge = prepared("pairwise", pack=imported)
     replies = [Text(forward), Text(reverse)]
     verdict = play(judge.program(contest("tie")), replies).verdict
     assert dict(verdict.choice.votes) == votes
     assert (verdict.status is Status.PARSE_FAILURE) == (len(votes) == 1)
 
 
-def test_the_pack_says_how_it_is_answered_and_for_what(checkout):
-    pack = packs.load(imported(checkout))
-    assert (pack.judge, pack.name) == ("pairwise", "pairwise/authors")
-    assert pack.replies == "labels"
+def test_the_pack_says_how_it_is_answered_and_for_what(imported):
+    pack = packs.load(imported)
+    assert (pack.name, pack.replies) == ("pairwise/authors", "labels")
     shown = {kind: question.images for kind, question in pack.questions.items()}
     assert shown == {"tie": ("source",), "tig": ()}
 
 
 @pytest.mark.parametrize(*table("changed_pairwise_wording.jsonl"))
-def test_a_file_that_is_not_as_it_was_is_named(checkout, capsys, old, new, said):
-    file = checkout / "genaibench" / "templates" / "image_edition" / "pairwise.txt"
+def test_a_file_that_is_not_as_it_was_is_named(tmp_path, old, new, said):
+    repo = checkout(tmp_path / "repo")
+    file = repo / "genaibench" / "templates" / "image_edition" / "pairwise.txt"
     file.write_text(file.read_text().replace(old, new))
-    told = refused(checkout, capsys)
+    told = refusal(import_wording, repo, tmp_path / "packs")
     assert said in told
     assert str(file) in told
-
-
-def test_what_is_no_checkout_is_refused(checkout, capsys):
-    assert "--context does not apply" in refused(checkout, capsys, "--context", "x.txt")
-    file = checkout / "genaibench" / "templates" / "image_edition" / "pairwise.txt"
-    file.write_bytes(b"\xff\xfe")
-    assert f"{file}: the wording cannot be read" in refused(checkout, capsys)
-    file.unlink()
-    assert f"{file}: the wording is not a file" in refused(checkout, capsys)
-    assert "no such folder" in refused(checkout / "elsewhere", capsys)

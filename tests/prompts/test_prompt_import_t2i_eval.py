@@ -48,15 +48,13 @@ def checkout(folder):
 
 
 def structured():
-    entities = SCENE.entities
-    asked = [
-        Question("appearance", f"Is the {e.name} real?", (e.name,)) for e in entities
-    ]
-    asked += [
-        Question("intrinsic", f"{a.name} of {e.name}?", (e.name,))
-        for e in entities
-        for a in e.attributes
-    ]
+    entities, asked = SCENE.entities, []
+    for one in entities:
+        named = (one.name,)
+        asked.append(Question("appearance", f"Is the {one.name} real?", named))
+        for attribute in one.attributes:
+            text = f"{attribute.name} of {one.name}?"
+            asked.append(Question("intrinsic", text, named))
     asked.append(Question("relationship", "Where is the cat?", ("cat", "mat")))
     found = Extraction(entities, SCENE.relations, tuple(asked))
     return structure_text(found, questions=True)
@@ -89,9 +87,8 @@ def test_models_that_answer_in_the_published_layout_work_as_they_are(tmp_path, v
     assert played.asked("extraction").messages[0].parts == (SCENE.picture, extract)
     explanation = played.asked("intrinsic/1/explanation")
     assert [m.role for m in explanation.messages] == ["user", "assistant", "user"]
-    explain = (
-        "explain - question: existence of cat?\n- answer: it is there by # Structure"
-    )
+    question = "- question: existence of cat?"
+    explain = f"explain {question}\n- answer: it is there by # Structure"
     assert str(explanation.messages[2].parts[0]).startswith(explain)
     # the authors score in a conversation of its own, with the image
     [score] = played.asked("intrinsic/1/score").messages
@@ -101,20 +98,3 @@ def test_models_that_answer_in_the_published_layout_work_as_they_are(tmp_path, v
     assert "REF_FREE" in played.text("appearance/1/explanation")
     summary = "### Appearance Quality Summary\n- explanation: as asked\n- score: 8.5"
     assert summary in played.text("overall/explanation")
-
-
-def test_a_repository_that_lacks_a_wording_is_refused_in_one_line(tmp_path, vieval):
-    repo, to = tmp_path / "repo", tmp_path / "packs"
-    repo.mkdir()
-    (repo / "x.py").write_text("EXTRACT_TEMPLATE = 'x'\n")
-    printed = vieval("prompts", "import", "t2i_eval", repo, "--to", to, code=1).err
-    assert "INTRINSIC_ANSWER_TEMPLATE" in printed
-    assert not to.exists()
-
-
-def test_a_place_that_is_not_known_is_named(tmp_path, vieval):
-    repo, to = checkout(tmp_path / "repo"), tmp_path / "packs"
-    file = repo / "src" / "prompt" / "templates.py"
-    file.write_text(file.read_text().replace("{text_prompt}", "{text_prompt} {mood}"))
-    told = vieval("prompts", "import", "t2i_eval", repo, "--to", to, code=1).err
-    assert "unknown placeholder 'mood'" in told

@@ -2,11 +2,10 @@
 
 import pytest
 
+from tests.refusals import refuses
 from tests.tables import table
-from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.network import proxy_for
 
-PROXY = "http://proxy:3128"
 API = "https://api.example.com/v1"
 
 
@@ -23,8 +22,5 @@ def test_the_user_of_a_proxy_is_a_header_and_stands_in_no_text():
 
 
 def test_another_kind_of_proxy_is_refused_with_the_way_around_it():
-    with pytest.raises(
-        VievalError,
-        match=r"ALL_PROXY must .* got socks5://host:1080; .*NO_PROXY=api.example.com",
-    ):
-        proxy_for(API, {"ALL_PROXY": "socks5://me:pass-word@host:1080"})
+    other = r"ALL_PROXY must .* got socks5://host:1080; .*NO_PROXY=api.example.com"
+    refuses(other, proxy_for, API, {"ALL_PROXY": "socks5://me:pass-word@host:1080"})

@@ -37,42 +37,35 @@ def test_a_password_with_the_signs_of_a_query_is_not_seen_in_part(user):
     assert told.removeprefix("[key]@") == "127.0.0.1:9/v1: not an address"
 
 
-def test_what_is_short_is_no_secret():
-    register_secrets("EMPTY", ["http://host/v1"])
-    register_secrets("none", [""])
-    assert redacted("EMPTY is empty, none is none") == "EMPTY is empty, none is none"
-
-
-def test_of_two_secrets_the_longer_goes_first():
-    register_secrets("sk-12345678", [])
-    register_secrets("sk-12345678-more", [])
-    assert redacted("sk-12345678-more") == "[key]"
-
-
-def test_addresses_in_what_a_model_says_stay():
-    register_secrets(KEY, [])
-    assert remove_secrets(f"http://me:pass@host {KEY}") == "http://me:pass@host [key]"
+SHORT = "EMPTY is empty, none is none"
+OTHERS = r'{"note": "a \"b\" \u00e9 %20"}'
 
 
 @pytest.mark.parametrize(
-    "escaped",
+    ("keys", "text", "told"),
     [
-        r"sk\u002dnever-to-be\/shown-Zq81",
-        r"\\u0073k-never-to-be/shown-Zq81",
-        r"sk\x2dnever-to-be/shown-Zq81",
-        "sk%2Dnever-to-be%2Fshown-Zq81",
-        "&#115;k&#x2d;never-to-be/shown-Zq81",
+        # what is short is no secret, and of two the longer goes first
+        (("EMPTY", "none"), SHORT, SHORT),
+        (("sk-12345678", "sk-12345678-more"), "sk-12345678-more", "[key]"),
+        # addresses and other escapes in what a model says stay
+        ((KEY,), f"http://me:pass@host {KEY}", "http://me:pass@host [key]"),
+        ((KEY,), OTHERS, OTHERS),
     ],
 )
+def test_only_secrets_are_removed(keys, text, told):
+    for key in keys:
+        register_secrets(key, ["", "http://host/v1"])
+    assert remove_secrets(text) == told
+
+
+ESCAPED = [r"sk\u002dnever-to-be\/seen", r"\\u0073k-never-to-be/seen"]
+ESCAPED += ["sk%2Dnever-to-be%2Fseen", "&#115;k&#x2d;never-to-be/seen"]
+
+
+@pytest.mark.parametrize("escaped", [*ESCAPED, r"sk\x2dnever-to-be/seen"])
 def test_a_secret_is_known_however_it_is_escaped(escaped):
-    register_secrets("sk-never-to-be/shown-Zq81", [])
+    register_secrets("sk-never-to-be/seen", [])
     assert remove_secrets(f'{{"note": "{escaped}"}}') == '{"note": "[key]"}'
-
-
-def test_other_escapes_stay_as_they_are():
-    register_secrets(KEY, [])
-    text = r'{"note": "a \"b\" \u00e9 %20"}'
-    assert remove_secrets(text) == text
 
 
 @pytest.mark.parametrize("scheme", ["http://", "//", ""])
@@ -95,9 +88,6 @@ def test_keys_in_the_environment_are_found_by_the_names_of_their_variables(monke
     assert redacted(said) == "[key] [key] [key] short a-banana-a-day"
 
 
-# Options, as results carry them.
-
-
 @pytest.mark.parametrize(*table("redacted_fields.jsonl"))
 def test_further_fields_lose_what_may_be_a_secret(further):
     told = json.dumps(redacted_options({"backbones": {"judge": {"extra": further}}}))
@@ -108,13 +98,9 @@ def test_further_fields_lose_what_may_be_a_secret(further):
 
 def test_further_fields_that_hold_no_secret_stay():
     schema = {"pattern": "^[0-9]{1,16}[a-z]{1,16}$"}
-    extra = {
-        "chat_template": "{{messages}}" * 40,
-        "response_format": {"type": "json_schema", "schema": schema},
-        "size": "1024x1024",
-        "top_k": 5,
-        "note": "several words, none of which is a key",
-    }
+    extra = {"response_format": {"type": "json_schema", "schema": schema}}
+    extra |= {"chat_template": "{{messages}}" * 40, "size": "1024x1024", "top_k": 5}
+    extra["note"] = "several words, none of which is a key"
     assert redacted_options({"extra": extra}) == {"extra": extra}
 
 
@@ -161,9 +147,6 @@ def test_what_is_written_is_redacted_again():
     assert KEY not in told
 
 
-# All the way.
-
-
 async def quoting(heard, request):
     """A server that quotes whatever it was sent: in answers, refusals, errors and redirects."""
     from aiohttp import web
@@ -187,7 +170,7 @@ async def quoting(heard, request):
 
 
 @pytest.mark.parametrize("by", ["key", "password"])
-async def test_a_server_that_quotes_what_it_is_sent_makes_none_of_it_seen(
+async def test_what_a_server_quotes_is_not_seen(
     by, store, samples_file, tmp_path, monkeypatch, capfd
 ):
     pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
@@ -252,10 +235,8 @@ def test_a_batch_keeps_no_key_of_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     failed = lambda said: Failure(Status.API_ERROR, said)
     said = [failed(f"Error: {KEY} is no key"), Text(f"I was told {KEY}")]
-    by = {
-        "key": lambda number, ask, *_: str(ask.messages),
-        "generate": lambda batch: said,
-    }
+    key = lambda number, ask, *_: str(ask.messages)
+    by = {"key": key, "generate": lambda batch: said}
     usage = Usage()
     asked = [(0, Chat((Message("user", (text,)),), ("q",))) for text in "ab"]
     replies = answer_in_batches(asked, **by, store=None, model="m", usage=usage)

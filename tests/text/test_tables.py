@@ -12,17 +12,10 @@ from vieval_plugin.text import tables
 from vieval_plugin.text.tables import text_table
 
 LONG = "0.115 [-0.056, 0.321] on 3 of 7 task types, 9 of 21 image models"
+ONE = "0.645 [0.402, 0.849] on 1 of 7 task types, 3 of 21 image models"
 WIDE = [
     ("judge", "kinds", "SC [95%]", "n", "marks", "p", "seconds"),
-    (
-        "edge_f1",
-        "cig",
-        "0.645 [0.402, 0.849] on 1 of 7 task types, 3 of 21 image models",
-        "48",
-        "",
-        ".625",
-        "12.5",
-    ),
+    ("edge_f1", "cig", ONE, "48", "", ".625", "12.5"),
     ("ssim", "mie tie sdie", LONG, "144", "not above the constant", "< .001", "7.0"),
 ]
 
@@ -52,9 +45,7 @@ def test_a_table_fits_its_window_and_cuts_no_number(monkeypatch, window):
 
 def test_where_no_window_is_known_a_table_has_a_hundred_columns(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
-    monkeypatch.setattr(
-        tables.shutil, "get_terminal_size", lambda fallback: os.terminal_size(fallback)
-    )
+    monkeypatch.setattr(tables.shutil, "get_terminal_size", os.terminal_size)
     lines = text_table(WIDE)
     assert 90 < max(map(columns, lines)) <= 100
     assert not any(line.startswith("left out") for line in lines)
@@ -66,12 +57,9 @@ def test_what_all_rows_have_is_said_once_above_and_what_none_has_not_at_all():
     assert text_table([*rows, ("psnr", "0", "", "48")]) == lines
 
 
-def test_one_row_alone_keeps_its_columns():
+def test_one_row_rows_that_are_all_alike_and_no_rows_are_tables():
     lines = ["judge  failed", "ssim        0"]
     assert text_table([("judge", "failed"), ("ssim", "0")]) == lines
-
-
-def test_rows_that_are_all_alike_and_no_rows_at_all_are_tables():
     assert text_table([("a", "b"), ("x", "y"), ("x", "y")]) == ["a  b", "x  y", "x  y"]
     assert text_table([("a", "b")]) == ["a  b"]
 

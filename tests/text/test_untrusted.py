@@ -3,6 +3,8 @@
 import ast
 import json
 import os
+from datetime import UTC, datetime, timedelta, timezone
+from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,7 @@ from vieval_plugin.text.untrusted import (
     overlong,
     path_of,
     real,
+    retry_after,
 )
 
 PACKAGE = Path(__file__).parents[2] / "vieval_plugin"
@@ -101,9 +104,6 @@ def test_no_other_module_reads_paths_and_addresses_by_itself():
     assert found == set()
 
 
-# Through the commands.
-
-
 ROW = {"vieval": 2, "uid": "1", "image_model": "m", "kind": "tig", "status": "ok"}
 ROW |= {"scores": {"PQ": 0.5}, "trace": []}
 BY = {"judge": "sharpness", "settings": [], "aspects": ["PQ"], "backbone": "sharpness"}
@@ -166,13 +166,11 @@ def test_a_report_asks_after_no_option_but_the_folders_of_models(text, tmp_path,
 def test_a_strange_option_is_one_line(
     option, text, tmp_path, samples_file, monkeypatch, capfd
 ):
-    options = {
-        "data": {"data": text},
-        "uids": {"uids": text},
-        "pack": {"judges": {"viescore": {"pack": text}}},
-        "scorer": {"scorers": {"dino": {"model": text}}},
-        "base_url": {},
-    }[option]
+    options = {option: text} if option in ("data", "uids") else {}
+    if option == "pack":
+        options["judges"] = {"viescore": {"pack": text}}
+    if option == "scorer":
+        options["scorers"] = {"dino": {"model": text}}
     url = f"http://[{text}" if option == "base_url" else "http://127.0.0.1:9/v1"
     backbone = {"model": "m", "base_url": url, "retries": 0, "patience": 0.1}
     options |= {"store": {"use": False}, "backbones": {"judge": backbone}}
@@ -252,3 +250,29 @@ def test_an_address_that_is_none_is_the_failure_of_its_image_alone(address, tmp_
     assert "another host" in failed["text"]
     assert "hunter2" not in failed["text"]
     assert "hidden" not in failed["text"]
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("0", 0), (" 7 ", 7), ("2.5", 2.5), ("86400", 86400), ("-3", 0)],
+)
+def test_a_number_is_seconds_and_never_less_than_none(header, seconds):
+    assert retry_after(header) == seconds
+
+
+UNREAD = ["", " ", "soon", "nan", "inf", "1e999", "Wed, 99 Foo 2015"]
+
+
+@pytest.mark.parametrize("header", [None, *UNREAD, "31 Dec 99999 00:00"])
+def test_what_cannot_be_read_says_nothing(header):
+    assert retry_after(header) is None
+
+
+@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=-5))])
+def test_a_date_is_seconds_from_now(zone):
+    later = datetime.now(zone) + timedelta(seconds=100)
+    utc = later.astimezone(UTC)
+    dates = [format_datetime(later), format_datetime(utc, usegmt=True)]
+    for date in (*dates, format_datetime(utc.replace(tzinfo=None))):
+        assert retry_after(date) == pytest.approx(100, abs=5)
+    assert retry_after(format_datetime(later - timedelta(seconds=200))) == 0

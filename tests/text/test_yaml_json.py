@@ -45,9 +45,7 @@ def test_yaml_that_is_too_much_is_an_error_in_a_line_after_little_work(text, rea
 
 
 @pytest.mark.parametrize("text", [text for text, _ in BOMBS.values()], ids=BOMBS.keys())
-def test_an_options_file_that_is_one_ends_a_command_in_one_line(
-    text, tmp_path, monkeypatch, vieval
-):
+def test_an_options_file_that_is_one_is_one_line(text, tmp_path, monkeypatch, vieval):
     (tmp_path / "vieval.yaml").write_text(text)
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
     said = vieval("tasks", code=1).err

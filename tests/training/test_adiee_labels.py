@@ -10,11 +10,10 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from tests.stored_results import write_lines
+from tests.stored_results import read_lines, write_lines
 from tests.tiny_scorers import build_clip
 from vieval_plugin.benchmarks.sequences import label, read_sequences, triples
 from vieval_plugin.benchmarks.vieval_demo.sequences import draw_sequence
-from vieval_plugin.cli import main
 from vieval_plugin.training.adiee import dataset, labels
 from vieval_plugin.training.adiee.labels import LabelledEdit
 
@@ -32,23 +31,30 @@ def drawn(tmp_path_factory):
             names = [f"images/{number}_{turn}.png" for turn in range(turns + 1)]
             for turn, name in enumerate(names):
                 PIL.Image.new("L", (1, 1), turn).save(folder / name)
-            row = {
-                "uid": f"s{number}",
-                "images": names,
-                "instructions": [f"edit {n}." for n in range(1, turns + 1)],
-            }
+            words = [f"edit {n}." for n in range(1, turns + 1)]
+            row = {"uid": f"s{number}", "images": names, "instructions": words}
             file.write(json.dumps(row) + "\n")
     text = json.dumps({"source": "here", "licence": "CC0", "trainable": True})
     (folder / "about.json").write_text(text)
     return folder
 
 
-def refused(capsys, *command):
-    capsys.readouterr()
-    assert main([str(word) for word in command]) == 1
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    return said
+@pytest.fixture
+def refused(vieval, tmp_path):
+    """The one line with which data of a folder is refused, and nothing is written."""
+
+    def run(*given):
+        said = vieval("data adiee", *given, "--out", tmp_path / "data", code=1).err
+        assert said.count("\n") == 1
+        assert not (tmp_path / "data").exists()
+        return said
+
+    return run
+
+
+def value_of(file):
+    """The one pixel of an image that was drawn."""
+    return int(np.asarray(PIL.Image.open(file))[0, 0])
 
 
 def test_labels_of_a_thousand_sequences_are_exact(drawn, tmp_path, vieval):
@@ -58,13 +64,9 @@ def test_labels_of_a_thousand_sequences_are_exact(drawn, tmp_path, vieval):
     seen = set()
     for edit in edits:
         # what the images and the words themselves say
-        j1, k = (
-            int(np.asarray(PIL.Image.open(file))[0, 0])
-            for file in (edit.source, edit.output)
-        )
-        named = [
-            int(word.rstrip(".")) for word in edit.instruction.split() if word != "edit"
-        ]
+        j1, k = (value_of(file) for file in (edit.source, edit.output))
+        words = edit.instruction.split()
+        named = [int(word.rstrip(".")) for word in words if word != "edit"]
         assert named == list(range(j1 + 1, j1 + 1 + len(named)))
         j2 = named[-1]
         done = max(0, k - j1)
@@ -79,9 +81,8 @@ def test_labels_of_a_thousand_sequences_are_exact(drawn, tmp_path, vieval):
 def test_the_same_seed_draws_the_same_edits(drawn, tmp_path, vieval):
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
         vieval("data adiee", drawn, "--out", tmp_path / name, "--seed", seed)
-    first, again, other = (
-        (tmp_path / name / dataset.EXAMPLES).read_text() for name in "abc"
-    )
+    files = (tmp_path / name / dataset.EXAMPLES for name in "abc")
+    first, again, other = (file.read_text() for file in files)
     assert first == again != other
 
 
@@ -93,33 +94,25 @@ def test_drawn_sequences_change_one_cell_and_are_read(tmp_path, vieval):
         own = draw_sequence(number, 5)
         assert sequence.instructions == own.instructions
         scenes = [np.asarray(PIL.Image.open(file)) for file in sequence.images]
-        assert all(
-            np.array_equal(scene, np.asarray(kept))
-            for scene, kept in zip(scenes, own.scenes, strict=True)
-        )
-        changed = [
-            {(y // 32, x // 32) for y, x in np.argwhere((before != after).any(-1))}
-            for before, after in pairwise(scenes)
-        ]
+        assert np.array_equal(scenes, [np.asarray(kept) for kept in own.scenes])
+        changed = [changed_cells(*both) for both in pairwise(scenes)]
         assert all(len(cells) == 1 for cells in changed)
         assert len(set().union(*changed)) == len(changed)
 
 
-def magicbrush(folder, *, end="7-output1.png"):
-    turns = [
-        {
-            "input": "7-input.png",
-            "mask": "7-mask1.png",
-            "output": "7-output1.png",
-            "instruction": "add a cat",
-        },
-        {
-            "input": end,
-            "mask": "7-mask2.png",
-            "output": "7-output2.png",
-            "instruction": "make it red",
-        },
-    ]
+def changed_cells(before, after):
+    places = np.argwhere((before != after).any(-1))
+    return {(y // 32, x // 32) for y, x in places}
+
+
+def turn(number, start, instruction):
+    files = {"mask": f"7-mask{number}.png", "output": f"7-output{number}.png"}
+    return {"input": start, **files, "instruction": instruction}
+
+
+def magicbrush(folder):
+    first = turn(1, "7-input.png", "add a cat")
+    turns = [first, turn(2, "7-output1.png", "make it red")]
     (folder / "images" / "7").mkdir(parents=True)
     for name in ("7-input", "7-output1", "7-output2"):
         PIL.Image.new("RGB", (4, 4)).save(folder / "images" / "7" / f"{name}.png")
@@ -131,90 +124,79 @@ def test_magicbrush_is_read_in_its_own_layout(tmp_path):
     held = read_sequences(magicbrush(tmp_path / "train"))
     [sequence] = held.sequences
     assert (held.trainable, sequence.uid) == (True, "magicbrush/train/7")
-    assert [path.name for path in sequence.images] == [
-        "7-input.png",
-        "7-output1.png",
-        "7-output2.png",
-    ]
+    names = ["7-input.png", "7-output1.png", "7-output2.png"]
+    assert [path.name for path in sequence.images] == names
     assert sequence.instructions == ("add a cat", "make it red")
 
 
-def test_a_test_split_trains_nothing(tmp_path, capsys):
-    folder = magicbrush(tmp_path / "test")
-    found = refused(capsys, "data", "adiee", folder, "--out", tmp_path / "data")
-    assert "does not allow training" in found
-    assert not (tmp_path / "data").exists()
+def test_a_test_split_trains_nothing(tmp_path, refused):
+    assert "does not allow training" in refused(magicbrush(tmp_path / "test"))
+
+
+SESSIONS, LAST = "edit_sessions.json", "images/7/7-output2.png"
+TURN = "turn 2 of sequence magicbrush/train/7"
+ALONE = json.dumps({"7": [turn(1, "7-input.png", " ")]})
+AGAIN = json.dumps({"7": [turn(n, "7-input.png", "add a cat") for n in (1, 2)]})
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("file", "text", "said"),
     [
-        ("image", "turn 2 of sequence magicbrush/train/7 has no image"),
-        ("instruction", "turn 2 of sequence magicbrush/train/7 has no instruction"),
-        ("order", "previous turn, got 7-input.png"),
-        ("pixels", "7-output2.png"),
-        ("json", "does not fit this layout"),
-        ("nothing", "not a folder of turns"),
+        (LAST, None, f"{TURN} has no image"),
+        (SESSIONS, ALONE, "turn 1 of sequence magicbrush/train/7 has no instruction"),
+        (SESSIONS, AGAIN, "previous turn, got 7-input.png"),
+        (LAST, "no image", "7-output2.png"),
+        (SESSIONS, '{"7": 1}', "does not fit this layout"),
+        (SESSIONS, None, "not a folder of turns"),
     ],
 )
-def test_bad_turns_are_one_line(tmp_path, capsys, broken, said):
-    end = "7-input.png" if broken == "order" else "7-output1.png"
-    folder = magicbrush(tmp_path / "train", end=end)
-    sessions = folder / "edit_sessions.json"
-    last = folder / "images" / "7" / "7-output2.png"
-    if broken == "image":
-        last.unlink()
-    elif broken == "pixels":
-        last.write_bytes(b"no image")
-    elif broken == "instruction":
-        sessions.write_text(sessions.read_text().replace("make it red", " "))
-    elif broken == "json":
-        sessions.write_text('{"7": 1}')
-    elif broken == "nothing":
-        sessions.unlink()
-    assert said in refused(capsys, "data", "adiee", folder, "--out", tmp_path / "data")
-    assert not (tmp_path / "data").exists()
+def test_bad_turns_are_one_line(tmp_path, refused, file, text, said):
+    broken = magicbrush(tmp_path / "train") / file
+    broken.unlink()
+    if text is not None:
+        broken.write_text(text)
+    assert said in refused(tmp_path / "train")
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("more", "said"),
     [
-        ("about", "about.json: cannot be read"),
-        ("row", "line 3: not a sequence ('images')"),
-        ("json", "line 3: not a JSON object"),
-        ("twice", "sequence drawn/1_00000 occurs 2 times"),
+        (None, "about.json: cannot be read"),
+        ('{"uid": "x"}', "line 3: not a sequence ('images')"),
+        ("[[", "line 3: not a JSON object"),
+        ("a row again", "sequence drawn/1_00000 occurs 2 times"),
     ],
 )
-def test_bad_sequences_are_located(tmp_path, vieval, capsys, broken, said):
+def test_bad_sequences_are_located(tmp_path, vieval, refused, more, said):
     folder = tmp_path / "turns"
     vieval("data", "drawn", "--out", folder, "--count", "2", "--seed", "1")
     rows = folder / "sequences.jsonl"
-    more = {
-        "row": '{"uid": "x"}',
-        "json": "[[",
-        "twice": rows.read_text().splitlines()[0],
-    }
-    if broken == "about":
+    text = rows.read_text()
+    if more is None:
         (folder / "about.json").unlink()
+    elif more == "a row again":
+        rows.write_text(f"{text}{text.splitlines()[0]}\n")
     else:
-        rows.write_text(f"{rows.read_text()}{more[broken]}\n")
-    assert said in refused(capsys, "data", "adiee", folder, "--out", tmp_path / "data")
-    assert not (tmp_path / "data").exists()
+        rows.write_text(f"{text}{more}\n")
+    assert said in refused(folder)
 
 
 @pytest.mark.parametrize("value", [1.5, -0.1, 7, True, "1", None])
-def test_a_label_out_of_range_is_one_line(tmp_path, capsys, value):
-    PIL.Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
-    edit = LabelledEdit("u", "g", tmp_path / "a.png", tmp_path / "a.png", "add", value)
-    good = LabelledEdit("v", "g", tmp_path / "a.png", tmp_path / "a.png", "add", 1.0)
+def test_a_label_out_of_range_is_one_line(tmp_path, vieval, value):
+    image = tmp_path / "a.png"
+    PIL.Image.new("RGB", (4, 4)).save(image)
+    good = LabelledEdit("v", "g", image, image, "add", 1.0)
     dataset.write(tmp_path / "data", [good], [dataset.Terms("x", "CC0", True)], 0)
-    rows = (tmp_path / "data" / dataset.EXAMPLES).read_text()
-    row = {**json.loads(rows), "label": edit.label}
-    (tmp_path / "data" / dataset.EXAMPLES).write_text(rows + json.dumps(row) + "\n")
-    said = refused(
-        capsys, *split(f"train adiee {tmp_path}/data --base none --out {tmp_path}/out")
-    )
-    assert "row 2: `label` must be" in said
+    examples = tmp_path / "data" / dataset.EXAMPLES
+    row = json.loads(examples.read_text())
+    write_lines(examples, [row, {**row, "label": value}])
+    command = f"train adiee {tmp_path}/data --base none --out {tmp_path}/out"
+    [line] = vieval(command, code=1).err.splitlines()
+    assert "row 2: `label` must be" in line
+
+
+EDITORS = ("people", "old", "new")
+ALL = "--truth people --weak old --strong new"
 
 
 @pytest.fixture(scope="module")
@@ -225,29 +207,19 @@ def outputs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("outputs")
     rng, rows = np.random.default_rng(0), []
     for number in range(4):
-        images = [
-            PIL.Image.fromarray(rng.integers(0, 256, (32, 32, 3), dtype=np.uint8))
-            for _ in range(4)
-        ]
-        images[3] = images[0] if number == 0 else images[3]
-        for name, image in zip(("source", "people", "old", "new"), images, strict=True):
-            image.save(folder / f"{number}_{name}.png")
-        rows += [
-            {
-                "uid": str(number),
-                "image_model": editor,
-                "images": {
-                    "source": f"{number}_source.png",
-                    "output": f"{number}_{editor}.png",
-                },
-                "texts": {
-                    "instruction": "make it a dog",
-                    "source_caption": f"a cat on the {'red ' * number}table",
-                    "output_caption": f"a dog on the {'red ' * number}table",
-                },
-            }
-            for editor in ("people", "old", "new")
-        ]
+        drawn = list(rng.integers(0, 256, (4, 32, 32, 3), dtype=np.uint8))
+        drawn[3] = drawn[0] if number == 0 else drawn[3]
+        for name, pixels in zip(("source", *EDITORS), drawn, strict=True):
+            PIL.Image.fromarray(pixels).save(folder / f"{number}_{name}.png")
+        table = f"on the {'red ' * number}table"
+        captions = {"source_caption": f"a cat {table}"}
+        captions["output_caption"] = f"a dog {table}"
+        texts = {"instruction": "make it a dog", **captions}
+        for editor in EDITORS:
+            names = {"source": "source", "output": editor}
+            images = {role: f"{number}_{name}.png" for role, name in names.items()}
+            row = {"uid": str(number), "image_model": editor, "images": images}
+            rows.append({**row, "texts": texts})
     write_lines(folder / "samples.jsonl", rows)
     return folder / "samples.jsonl"
 
@@ -269,48 +241,39 @@ def by_hand(clip, before, after, texts):
     with torch.no_grad():
         pictures = [PIL.Image.open(file).convert("RGB") for file in (before, after)]
         seen = model.get_image_features(**images(pictures, return_tensors="pt"))
-        said = model.get_text_features(
-            **tokenizer(
-                list(texts),
-                padding=True,
-                truncation=True,
-                max_length=16,
-                return_tensors="pt",
-            )
-        )
-        seen, said = (
-            torch.nn.functional.normalize(getattr(one, "pooler_output", one), dim=-1)
-            for one in (seen, said)
-        )
-        return float(
-            torch.nn.functional.cosine_similarity(
-                seen[1] - seen[0], said[1] - said[0], dim=0
-            )
-        )
+        read = {"padding": True, "truncation": True, "max_length": 16}
+        words = tokenizer(list(texts), **read, return_tensors="pt")
+        said = model.get_text_features(**words)
+        changes = []
+        for one in (seen, said):
+            vectors = getattr(one, "pooler_output", one)
+            before, after = torch.nn.functional.normalize(vectors, dim=-1)
+            changes.append(after - before)
+        return float(torch.nn.functional.cosine_similarity(*changes, dim=0))
 
 
-def test_labels_by_clip_d_are_computed(outputs, clip, tmp_path, monkeypatch, vieval):
+@pytest.fixture
+def label_outputs(outputs, clip, tmp_path, vieval):
+    """Runs the command that labels these edits by CLIP-D; has what it printed."""
+    terms = split(f"--licence CC0 --clip {clip} --out {tmp_path}/data")
+    command = ("data adiee --outputs", outputs, *terms)
+    return lambda options, code=0: vieval(*command, *split(options), code=code)
+
+
+def test_labels_by_clip_d_are_computed(
+    outputs, clip, tmp_path, monkeypatch, label_outputs
+):
     # between the values that the tiny weights give, so that each rule meets some
     monkeypatch.setattr(labels, "FAILED", 0.05)
     monkeypatch.setattr(labels, "SUCCEEDED", 0.02)
-    command = [
-        *split("data adiee --outputs"),
-        outputs,
-        *split(f"--licence CC0 --clip {clip} --out {tmp_path}"),
-    ]
-    rules = ["--truth", "people", "--weak", "old", "--strong", "new"]
-    vieval(*[str(word) for word in [*command, *rules]])
-    edits, _ = dataset.read(tmp_path)
+    label_outputs(ALL)
+    edits, _ = dataset.read(tmp_path / "data")
     found = {edit.uid: edit for edit in edits}
-    rows = {
-        (row["uid"], row["image_model"]): row
-        for row in map(json.loads, outputs.read_text().splitlines())
-    }
     expected = {}
-    for (uid, editor), row in rows.items():
-        source, output = (
-            outputs.parent / row["images"][role] for role in ("source", "output")
-        )
+    for row in read_lines(outputs):
+        uid, editor = row["uid"], row["image_model"]
+        images = (row["images"][role] for role in ("source", "output"))
+        source, output = (outputs.parent / image for image in images)
         texts = row["texts"]["source_caption"], row["texts"]["output_caption"]
         same = source.read_bytes() == output.read_bytes()
         direction = 0.0 if same else by_hand(clip, source, output, texts)
@@ -318,14 +281,13 @@ def test_labels_by_clip_d_are_computed(outputs, clip, tmp_path, monkeypatch, vie
         if editor == "people":
             expected[f"{uid}/{editor}"] = 1.0
         elif editor == "new":
-            expected[f"{uid}/{editor}"] = (
-                0.0 if same else 1.0 if direction > 0.02 else 0.5
-            )
+            score = 1.0 if direction > 0.02 else 0.5
+            expected[f"{uid}/{editor}"] = 0.0 if same else score
         elif direction < 0.05:
             expected[f"{uid}/{editor}"] = 0.0
         if f"{uid}/{editor}" in found:
             got = found[f"{uid}/{editor}"].origin["clip_d"]
-            assert got == (pytest.approx(direction, abs=1e-5))
+            assert got == pytest.approx(direction, abs=1e-5)
     assert {uid: edit.label for uid, edit in found.items()} == expected
     assert {0.0, 0.5, 1.0} == set(expected.values())
 
@@ -333,20 +295,13 @@ def test_labels_by_clip_d_are_computed(outputs, clip, tmp_path, monkeypatch, vie
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--truth", "people", "--weak", "old"], "unknown editor 'new'"),
-        (
-            split("--truth people --weak old --strong new --clip /nowhere"),
-            "weights folder not found",
-        ),
+        ("--truth people --weak old", "unknown editor 'new'"),
+        (f"{ALL} --clip /nowhere", "weights folder not found"),
     ],
 )
-def test_unnamed_editors_are_one_line(outputs, clip, tmp_path, capsys, options, said):
-    command = [
-        *split("data adiee --outputs"),
-        outputs,
-        *split(f"--licence CC0 --clip {clip} --out {tmp_path}/data"),
-    ]
-    assert said in refused(capsys, *command, *options)
+def test_unnamed_editors_are_one_line(label_outputs, options, said):
+    [line] = label_outputs(options, code=1).err.splitlines()
+    assert said in line
 
 
 def test_a_label_is_what_the_paper_says():

@@ -35,19 +35,15 @@ def data(tmp_path_factory):
     """A folder of labelled edits, of 20 drawn sequences."""
     folder = tmp_path_factory.mktemp("edits")
     write_drawn(folder / "turns", 20, seed=0)
-    assert (
-        main(["data", "adiee", str(folder / "turns"), "--out", str(folder / "data")])
-        == 0
-    )
+    command = f"data adiee {folder}/turns --out {folder}/data"
+    assert main(shlex.split(command)) == 0
     return folder / "data"
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory, data):
-    edits, _ = dataset.read(data)
-    return tiny_judge.build(
-        tmp_path_factory.mktemp("base"), [edit.instruction for edit in edits], PACK
-    )
+    instructions = [edit.instruction for edit in dataset.read(data)[0]]
+    return tiny_judge.build(tmp_path_factory.mktemp("base"), instructions, PACK)
 
 
 @pytest.fixture(scope="module")
@@ -58,43 +54,25 @@ def scorer(tmp_path_factory, data, base):
 
 
 def train(data, base, out, *options):
-    plan = shlex.split(
-        "--tune full --images joined --steps 6 --batch-size 4 --held-out 0.2"
-    )
-    command = [
-        *shlex.split(f"train adiee {data} --base"),
-        str(base),
-        "--out",
-        str(out),
-        *plan,
-        *options,
-    ]
-    return main(command)
+    plan = "--tune full --images joined --steps 6 --batch-size 4 --held-out 0.2"
+    command = f"train adiee {data} --base {base} --out {out} {plan}"
+    return main([*shlex.split(command), *options])
 
 
 def scored(folder, edits):
     """What the scorer in a folder says, loaded as any described scorer is."""
     network = value_head.load(Origin(str(folder), device="cpu"))
-    wording = question_text(
-        "@", Form("question_1", "answer_1"), PACK, "joined", "token"
-    )
+    form = Form("question_1", "answer_1")
+    wording = question_text("@", form, PACK, "joined", "token")
     found = []
     with torch.inference_mode():
         for edit in edits:
-            images = {
-                f"image_{n}": decode(Image(file))
-                for n, file in enumerate((edit.source, edit.output))
-            }
-            shown = value_head.show(
-                network, images, {"text": wording.replace("@", edit.instruction)}
-            )
-            found.append(
-                float(
-                    value_head.value_head(
-                        network, {k: [v] for k, v in shown.tensors.items()}
-                    )[0]
-                )
-            )
+            files = enumerate((edit.source, edit.output))
+            images = {f"image_{n}": decode(Image(file)) for n, file in files}
+            text = wording.replace("@", edit.instruction)
+            shown = value_head.show(network, images, {"text": text})
+            batch = {name: [tensor] for name, tensor in shown.tensors.items()}
+            found.append(float(value_head.value_head(network, batch)[0]))
     return found
 
 
@@ -104,19 +82,13 @@ def in_training(folder, base, edits):
     from safetensors.torch import load_file
 
     trained = load(str(base), "full", with_head=True)
-    kept = transformers.AutoModelForImageTextToText.from_pretrained(
-        folder, dtype="float32"
-    )
+    model = transformers.AutoModelForImageTextToText
+    kept = model.from_pretrained(folder, dtype="float32")
     trained.network.load_state_dict(kept.state_dict())
     trained.head.load_state_dict(load_file(folder / "head.safetensors"))
     trained.module.eval()
-    return values(
-        trained,
-        Conversations(trained.processor, PACK, "joined", True),
-        edits,
-        "question_1",
-        4,
-    )
+    conversations = Conversations(trained.processor, PACK, "joined", True)
+    return values(trained, conversations, edits, "question_1", 4)
 
 
 def test_a_scorer_says_what_its_training_computed(scorer, base, data):
@@ -138,10 +110,10 @@ def test_each_choice_decides(scorer, data, tmp_path, changed, monkeypatch):
     description = folder / "manifest.yaml"
     if changed == "the head":
         held = load_file(folder / "head.safetensors")
-        path = folder / "head.safetensors"
-        save_file({**held, "2.bias": held["2.bias"] + 0.25}, path)
-        found = scored(folder, edits[:4])
-        assert found == (pytest.approx([value + 0.25 for value in before], abs=1e-5))
+        held["2.bias"] = held["2.bias"] + 0.25
+        save_file(held, folder / "head.safetensors")
+        raised = [value + 0.25 for value in before]
+        assert scored(folder, edits[:4]) == pytest.approx(raised, abs=1e-5)
     elif changed == "the position":
         description.write_text(description.read_text().replace("before:", "at:"))
         assert scored(folder, edits[:4]) != pytest.approx(before, abs=1e-4)
@@ -155,11 +127,8 @@ def test_each_choice_decides(scorer, data, tmp_path, changed, monkeypatch):
         assert "trained on a base whose weights differ from those of" in said
         # the row itself is not read before the token is said: without the check a head reads at the
         # token what it made
-        kept = [
-            line
-            for line in description.read_text().splitlines()
-            if "base_weights" not in line
-        ]
+        lines = description.read_text().splitlines()
+        kept = [line for line in lines if "base_weights" not in line]
         description.write_text("\n".join(kept).replace("before:", "at:"))
         at = scored(folder, edits[:4])
         weights[name][row] -= 1
@@ -185,9 +154,8 @@ def test_the_head_reads_where_the_token_is_predicted():
 @pytest.mark.parametrize("options", [(), ("--tune", "lora", "--accumulate", "2")])
 def test_a_killed_training_ends_alike(data, base, tmp_path, monkeypatch, options):
     assert train(data, base, tmp_path / "whole", *options) == 0
-    monkeypatch.setattr(
-        loop, "_EVALUATION_COUNT", 3
-    )  # so a checkpoint every second step
+    # so a checkpoint every second step
+    monkeypatch.setattr(loop, "_EVALUATION_COUNT", 3)
 
     class Killed(BaseException):
         """Ends a process as a signal does."""
@@ -204,16 +172,14 @@ def test_a_killed_training_ends_alike(data, base, tmp_path, monkeypatch, options
     with pytest.raises(Killed):
         train(data, base, tmp_path / "killed", *options)
     assert not (tmp_path / "killed" / "training_record.json").exists()
-    monkeypatch.setattr(loop, "_step", step)
     again = []
-    monkeypatch.setattr(
-        loop, "_step", lambda *arguments: (again.append(1), step(*arguments))[1]
-    )
+    counting = lambda *arguments: again.append(1) or step(*arguments)
+    monkeypatch.setattr(loop, "_step", counting)
     assert train(data, base, tmp_path / "killed", *options) == 0
     assert len(again) == 4  # two steps of six were kept
     for name in ("model.safetensors", "head.safetensors"):
-        text = (tmp_path / "killed" / name).read_bytes()
-        assert text == ((tmp_path / "whole" / name).read_bytes())
+        weights = (tmp_path / "killed" / name).read_bytes()
+        assert weights == (tmp_path / "whole" / name).read_bytes()
     assert not (tmp_path / "killed" / loop.CHECKPOINT).exists()
 
 
@@ -251,37 +217,20 @@ def test_adapters_leave_the_rest_alone(data, tmp_path, answer, request):
     """Adapters, embeddings, output layer and head learn; a base that takes two images is shown
     two.
     """
-    out = tmp_path / "out"
     from safetensors.torch import load_file
 
-    base = tiny_model.build(tmp_path / "base")
-    found = train(
-        data,
-        base,
-        *shlex.split(f"{out} --tune lora --images two --steps 2 --answer"),
-        answer,
-    )
-    assert found == 0
+    base, out = tiny_model.build(tmp_path / "base"), tmp_path / "out"
+    plan = f"--tune lora --images two --steps 2 --answer {answer}"
+    assert train(data, base, out, *shlex.split(plan)) == 0
     before, after = (load_file(folder / "model.safetensors") for folder in (base, out))
-    known = len(
-        next(
-            tensor
-            for name, tensor in before.items()
-            if name.endswith("embed_tokens.weight")
-        )
-    )
-    changed = {
-        name
-        for name in before
-        if not torch.equal(
-            before[name],
-            after[name][:known]
-            if "embed" in name or "lm_head" in name
-            else after[name],
-        )
-    }
+    changed = set()
+    for name, held in before.items():
+        is_grown = "embed" in name or "lm_head" in name
+        learnt = after[name][: len(held)] if is_grown else after[name]
+        if not torch.equal(held, learnt):
+            changed.add(name)
     found = {name.rpartition(".")[0].rpartition(".")[2] for name in changed}
-    assert found <= (set(shlex.split("q_proj v_proj embed_tokens lm_head")))
+    assert found <= {"q_proj", "v_proj", "embed_tokens", "lm_head"}
     assert changed
     assert not any("visual" in name for name in changed)
     assert (out / "head.safetensors").exists() == (answer == "token")
@@ -303,15 +252,10 @@ def test_bad_options_are_one_line(data, base, tmp_path, capsys, options, said):
 
 
 def test_an_order_takes_each_before_any_comes_again():
-    assert (
-        sorted(order(5, 0, 5, seed=0))
-        == sorted(order(5, 5, 10, seed=0))
-        == list(range(5))
-    )
-    assert order(5, 0, 10, seed=0) == [
-        *order(5, 0, 4, seed=0),
-        *order(5, 4, 10, seed=0),
-    ]
+    for begin in (0, 5):
+        assert sorted(order(5, begin, begin + 5, seed=0)) == list(range(5))
+    whole = order(5, 0, 10, seed=0)
+    assert whole == [*order(5, 0, 4, seed=0), *order(5, 4, 10, seed=0)]
     assert order(50, 0, 50, seed=0) != order(50, 0, 50, seed=1)
 
 

@@ -25,8 +25,14 @@ run = t2i_eval_run.run  # a fixture
 
 
 def export(run, out, *options):
-    assert main([*command(run, out), *options]) == 0
+    assert main([*split(command(run, out)), *options]) == 0
     return read_lines(out)
+
+
+def images_in(messages, key="type"):
+    """Parts of messages that are images."""
+    parts = [part for message in messages for part in message["content"]]
+    return [part[key] for part in parts if part["type"] == "image"]
 
 
 def test_every_call_becomes_an_example(run, tmp_path, capsys):
@@ -37,38 +43,27 @@ def test_every_call_becomes_an_example(run, tmp_path, capsys):
         *before, last = row["messages"]
         assert last["role"] == "assistant"
         assert row["trained"] == [len(before)]
-        shown = [
-            part
-            for message in before
-            for part in message["content"]
-            if part["type"] == "image"
-        ]
-        assert len(shown) == len(row["images"])
+        assert len(images_in(before)) == len(row["images"])
         assert all(Path(file).is_file() for file in row["images"])
     counted = Counter(row["sub_task"] for row in rows)
     assert counted["extraction"] == 3
-    assert (
-        counted["intrinsic answer"]
-        == counted["intrinsic score"]
-        == sum(scene.counts[1] for scene in SCENES)
-    )
+    attributes = sum(scene.counts[1] for scene in SCENES)
+    assert counted["intrinsic answer"] == counted["intrinsic score"] == attributes
     assert counted["relationship summary score"] == 2
     printed = capsys.readouterr().out
     assert "not rebalanced" in printed
-    assert next(
-        line for line in printed.splitlines() if line.startswith("all")
-    ).split() == ["all", str(len(rows)), str(len(rows))]
+    [total] = [line for line in printed.splitlines() if line.startswith("all")]
+    assert total.split() == ["all", str(len(rows)), str(len(rows))]
 
 
 def test_datasets_loads_what_was_exported(run, tmp_path):
     datasets = pytest.importorskip("datasets")
     rows = export(run, tmp_path / "train.jsonl")
-    data_files = str(tmp_path / "train.jsonl")
-    cache_dir = str(tmp_path / "cache")
-    loaded = datasets.load_dataset("json", data_files=data_files, cache_dir=cache_dir)
-    assert len(loaded["train"]) == len(rows)
-    found = set(loaded["train"].column_names)
-    assert found == (set(split("id sub_task messages images trained")))
+    files = {"data_files": str(tmp_path / "train.jsonl"), "cache_dir": str(tmp_path)}
+    loaded = datasets.load_dataset("json", **files)["train"]
+    assert len(loaded) == len(rows)
+    columns = {"id", "sub_task", "messages", "images", "trained"}
+    assert set(loaded.column_names) == columns
 
 
 def test_trl_takes_every_example(run, tmp_path):
@@ -76,16 +71,9 @@ def test_trl_takes_every_example(run, tmp_path):
     for row in export(run, tmp_path / "train.jsonl"):
         assert data_utils.is_conversational(row)
         pictures = [PIL.Image.open(file) for file in row["images"]]
-        prepared = data_utils.prepare_multimodal_messages(
-            row["messages"], images=pictures
-        )
-        shown = [
-            part["image"]
-            for message in prepared
-            for part in message["content"]
-            if part["type"] == "image"
-        ]
-        assert shown == pictures
+        prepare = data_utils.prepare_multimodal_messages
+        prepared = prepare(row["messages"], images=pictures)
+        assert images_in(prepared, "image") == pictures
 
 
 def test_scores_are_brought_to_the_third_quartile_of_their_counts():
@@ -113,7 +101,7 @@ def test_sub_tasks_are_repeated_as_published(run, tmp_path, capsys):
 
 
 def command(run, out):
-    return ["export", "t2i_eval", str(run / "verdicts.jsonl"), "--out", str(out)]
+    return f"export t2i_eval {run}/verdicts.jsonl --out {out}"
 
 
 def altered(run, folder, **of_provenance):
@@ -136,19 +124,16 @@ def test_results_carry_their_options(run, tmp_path, monkeypatch):
 
 
 def test_another_pack_cannot_be_passed_off_as_that_of_the_run(run, tmp_path, vieval):
-    assert re.search(
-        r"with pack t2i_eval/v1 \(another\), but .* restore that pack",
-        vieval(
-            *command(altered(run, tmp_path, pack_hash="another"), tmp_path / "x"),
-            code=1,
-        ).err,
-    )
+    other = altered(run, tmp_path, pack_hash="another")
+    refused = vieval(command(other, tmp_path / "x"), code=1).err
+    known = r"with pack t2i_eval/v1 \(another\), but .* restore that pack"
+    assert re.search(known, refused)
     assert not (tmp_path / "x").exists()
 
 
 def test_images_that_are_not_those_that_were_judged_are_refused(run, tmp_path, vieval):
     for file in altered(run, tmp_path).glob("*.png"):
         file.write_bytes(file.read_bytes() + b"more")
-    refused = vieval(*command(tmp_path, tmp_path / "x.jsonl"), code=1).err
+    refused = vieval(command(tmp_path, tmp_path / "x.jsonl"), code=1).err
     assert "has changed since it was judged" in refused
     assert not (tmp_path / "x.jsonl").exists()

@@ -6,14 +6,16 @@ import json
 from collections import Counter
 from pathlib import Path
 from shlex import split
+from statistics import fmean
 
 import PIL.Image
 import pytest
 
 from tests.cigeval_script import PACK, built
 from tests.extras import needs
-from tests.playing import label_of, play
-from tests.stored_results import read_lines, write_lines
+from tests.playing import images_of, label_of, play
+from tests.stored_results import read_lines, result, write_lines
+from tests.tables import table
 from vieval_plugin.backends.image_tools import tools as backend
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import main
@@ -21,7 +23,7 @@ from vieval_plugin.images import decode
 from vieval_plugin.judges.cigeval import plan as planned
 from vieval_plugin.judges.cigeval import react, units
 from vieval_plugin.judges.protocol import Chat, Image, SampleId, Text, Verdict
-from vieval_plugin.records import Provenance, Record, response_json, target_json
+from vieval_plugin.records import Provenance, Record
 from vieval_plugin.results.lookup import conversation
 from vieval_plugin.training.export import is_near_human
 
@@ -35,25 +37,15 @@ def answer(ask):
     if not isinstance(ask, Chat):
         return backend.run(ask)
     if label_of(ask) == "plan":
-        entries = [
-            {"task_id": n, "used": True, "tool": "difference", "reasoning": "to see"}
-            for n in (1, 2)
-        ]
+        entry = {"used": True, "tool": "difference", "reasoning": "to see"}
+        entries = [{"task_id": number, **entry} for number in (1, 2)]
         return Text(json.dumps({"plan": entries}))
-    turn = {
-        "thought": "look",
-        "tool": "difference",
-        "phrases": [],
-        "score": [],
-        "reasoning": "fine",
-    }
+    turn = {"thought": "look", "tool": "difference", "phrases": []}
     if label_of(ask).endswith("/turn 1"):
-        return Text(json.dumps(turn))
+        return Text(json.dumps({**turn, "score": [], "reasoning": "fine"}))
     rating = {"score": [5], "reasoning": "so so"}
-    text = json.dumps(
-        {**turn, "tool": "none", **rating} if "turn" in label_of(ask) else rating
-    )
-    return Text(text)
+    is_turn = "turn" in label_of(ask)
+    return Text(json.dumps({**turn, "tool": "none", **rating} if is_turn else rating))
 
 
 def held(judge, sample):
@@ -64,6 +56,11 @@ def held(judge, sample):
 def examples(sample, judge, verdict):
     found = units(sample.id, conversation(judge, sample, verdict))
     return [one for unit in found for one in unit.examples]
+
+
+def asked_in(example):
+    """The question of an example."""
+    return example.id.rpartition(".png/")[2]
 
 
 @pytest.fixture(scope="module")
@@ -84,58 +81,36 @@ def test_the_conversation_is_told_again_with_images(judge, sample):
 
 def test_of_the_first_form_each_call_is_an_example_with_what_its_tool_showed(sample):
     verdict, asked = held(PAPER, sample)
-    made = {
-        one.id.rpartition(".png/")[2]: one for one in examples(sample, PAPER, verdict)
-    }
+    made = {asked_in(one): one for one in examples(sample, PAPER, verdict)}
     assert list(made) == ["plan", "edit/rating", "restraint/rating"]
     chats = {label_of(ask): ask for ask in asked if isinstance(ask, Chat)}
     for label, one in made.items():
         assert one.messages[:-1] == chats[label].messages
         assert one.trained == (1,)
-    shown = [
-        part
-        for part in made["edit/rating"].messages[0].parts
-        if isinstance(part, Image)
-    ]
+    shown = images_of(made["edit/rating"])
     assert all(isinstance(image.source, bytes) for image in shown)
-    found = [decode(image).size for image in shown]
-    assert found == ([decode(sample.images["source"]).size] * 2)
+    size = decode(sample.images["source"]).size
+    assert [decode(image).size for image in shown] == [size] * 2
 
 
 def test_in_the_second_form_a_sub_question_is_one_example(sample):
     verdict, _ = held(REACT, sample)
     made = examples(sample, REACT, verdict)
-    assert [one.id.rpartition(".png/")[2] for one in made] == [
-        "edit/turn 2",
-        "restraint/turn 2",
-    ]
+    assert list(map(asked_in, made)) == ["edit/turn 2", "restraint/turn 2"]
     for one in made:
-        found = [message.role for message in one.messages]
-        assert found == (split("user assistant user assistant"))
+        assert [message.role for message in one.messages] == ["user", "assistant"] * 2
         assert one.trained == (1, 3)
         observed = [part for part in one.messages[2].parts if isinstance(part, Image)]
         assert len(observed) == 2, "the observation has the highlighted images"
 
 
-@pytest.mark.parametrize(
-    ("score", "ratings", "kept"),
-    [
-        (0.8, (0.5, 0.5, 0.5), True),
-        (0.81, (0.5, 0.5, 0.5), False),
-        (0.2, (1.0, 0.5, 0.0), True),
-        (0.9, (), False),
-        (None, (1.0,), False),
-    ],
-)
+@pytest.mark.parametrize(*table("near_human.jsonl"))
 def test_a_verdict_is_kept_within_the_margin_of_the_human_mean(score, ratings, kept):
     scores = {} if score is None else {"SC": score}
-    rated = {"SC": ratings} if ratings else {}
-    record = Record(
-        SampleId("b", "tie", "m", "u"),
-        Verdict(scores, "ok"),
-        Provenance("cigeval", ("paper",), ("SC",)),
-        rated,
-    )
+    rated = {"SC": tuple(ratings)} if ratings else {}
+    source = Provenance("cigeval", ("paper",), ("SC",))
+    identity = SampleId("b", "tie", "m", "u")
+    record = Record(identity, Verdict(scores, "ok"), source, rated)
     assert is_near_human(record, "SC", 0.3) is kept
 
 
@@ -145,49 +120,25 @@ def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, caps
     options.write_text("judges: {cigeval: {removed: [grounding, scene_graph, ocr]}}\n")
     monkeypatch.setenv("VIEVAL_CONFIG", str(options))
     judged = vieval_demo.load(Path(), "mie")[:6]
-    rows = []
-    for one in judged:
-        verdict, _ = held(PAPER, one)
-        source = Provenance("cigeval", ("paper",), ("SC",), "m", PACK.name, PACK.hash)
-        rows.append(
-            {
-                "filtered_resps": [response_json(one.id, verdict, source)],
-                "target": target_json(one),
-            }
-        )
+    source = Provenance("cigeval", ("paper",), ("SC",), "m", PACK.name, PACK.hash)
+    rows = [result(one, held(PAPER, one)[0], source) for one in judged]
     results = tmp_path / "1_samples_vieval_demo_cigeval_mie.jsonl"
     write_lines(results, rows)
-    command = [
-        "export",
-        "cigeval",
-        str(results),
-        *split(f"--out {tmp_path}/t.jsonl --trainer trl"),
-    ]
-    found = main(command)
-    assert found == 0
-    near = [
-        one
-        for one in judged
-        if abs(0.5 - sum(one.ratings["SC"]) / len(one.ratings["SC"])) <= 0.3 + 1e-9
-    ]
-    assert 0 < len(near) < len(judged)
+    command = f"export cigeval {results} --out {tmp_path}/t.jsonl --trainer trl"
+    assert main(split(command)) == 0
+    means = [fmean(one.ratings["SC"]) for one in judged]
+    near = sum(abs(0.5 - mean) <= 0.3 + 1e-9 for mean in means)
+    assert 0 < near < len(judged)
     lines = capsys.readouterr().out.splitlines()
-    found = lines[0]
-    expected = f"wrote {tmp_path / 't.jsonl'}: {3 * len(near)} examples from 6 verdicts"
-    assert found == expected
-    assert lines[3].split() == ["mie", "6", str(len(near)), str(6 - len(near))]
+    expected = f"wrote {tmp_path / 't.jsonl'}: {3 * near} examples from 6 verdicts"
+    assert lines[0] == expected
+    assert lines[3].split() == ["mie", "6", str(near), str(6 - near)]
     written = read_lines(tmp_path / "t.jsonl")
-    assert Counter(row["sub_task"] for row in written) == {
-        "plan": len(near),
-        "rating": 2 * len(near),
-    }
+    counted = Counter(row["sub_task"] for row in written)
+    assert counted == {"plan": near, "rating": 2 * near}
     for row in written:
         pictures = [PIL.Image.open(file) for file in row["images"]]
-        prepared = data_utils.prepare_multimodal_messages(
-            row["messages"], images=pictures
-        )
-        assert sum(
-            part["type"] == "image"
-            for message in prepared
-            for part in message["content"]
-        ) == len(pictures)
+        prepare = data_utils.prepare_multimodal_messages
+        prepared = prepare(row["messages"], images=pictures)
+        parts = [part for message in prepared for part in message["content"]]
+        assert [part["type"] for part in parts].count("image") == len(pictures)
