@@ -147,15 +147,16 @@ def test_a_build_passes_by_sight_alone(judge, tmp_path, monkeypatch, vieval):
         }
         return json.dumps(document)
 
+    control = "Positive control passed: " if code == 0 else "Positive control failed: "
     with FakeServer(reply=reply) as server:
         gate = [
             *split("rank new old --prompts prompts.csv --margin 0.1"),
             *named(server),
         ]
         shown = vieval(*gate, "--out", "v.jsonl", code=code).out
-        assert "Positive control: " in shown
+        assert control in shown
         vieval(*gate, "--no-control")
         shown = vieval(
             "rank", "v.jsonl", "--margin", "0.1", *named(server), code=code
         ).out
-        assert "Positive control: " in shown
+        assert control in shown

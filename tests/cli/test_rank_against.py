@@ -107,7 +107,7 @@ def test_a_build_gate(judge, monkeypatch, vieval, shift, spread, margin, code, s
     assert document["margin"] == margin
     assert against["reference"] == "last"
     assert against["failures"] == {"new": 0, "last": 0}
-    printed = "Positive control: with 20 degraded images, O is " in shown.out
+    printed = "Positive control passed: with 20 degraded images, O is " in shown.out
     assert printed == (code == 0)
     pattern = r"is ([\d.]+) \w+ .*than that of last on (\d+) prompts.*: at most ([\d.]+) lower"
     numbers = re.search(pattern, lines[1]).groups()
