@@ -103,6 +103,9 @@ def test_a_build_gate(judge, monkeypatch, vieval, shift, spread, margin, code, s
     assert document["outcome"] == ExitCode(code).name.lower()
     assert document["answers"][0]["title"] == title
     assert {row["system"] for row in document["numbers"]} >= {"new", "last"}
+    if code == 0:
+        assert "then `vieval label verdicts.jsonl last.jsonl --n " in shown.out
+        assert f"not worse by {margin:g} or more" in shown.out
     [against] = document["against"]
     assert document["margin"] == margin
     assert against["reference"] == "last"

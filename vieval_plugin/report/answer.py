@@ -129,8 +129,9 @@ def answer(
         board: of judges or of generators.
         bias: the judge's position bias, where win rates decide.
         corrected: the correction by people's ratings that the board is of, where there is one.
-        verdicts: the files of the verdicts as a command names them; empty where they are not
-            written.
+        verdicts: the files of the verdicts as a command names them, an empty name for one not
+            written yet; empty where none is written.
+        margin: of the gate that the advice on ratings is for.
     """
     if board.measure.counts_contests and bias is not None and bias.contradictory:
         return _contradiction(board, bias)
@@ -262,11 +263,12 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
 
 def _command(command: str, verdicts: str, **fields: int) -> str:
     """A command on verdicts, after what writes them where no file has them yet."""
+    files = shlex.split(verdicts) or [""]
     prefix = ""
-    if not verdicts:
+    if "" in files:
         prefix = f"run this command again with --out {_NOT_WRITTEN}, then "
-        verdicts = _NOT_WRITTEN
-    return f"{prefix}`{command.format(verdicts=verdicts, **fields)}`"
+    named = shlex.join(file or _NOT_WRITTEN for file in files)
+    return f"{prefix}`{command.format(verdicts=named, **fields)}`"
 
 
 def _smallest_difference(board: Leaderboard) -> str:

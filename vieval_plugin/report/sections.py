@@ -95,7 +95,7 @@ class Section:
     bias: Mapping[JudgeName | None, PositionBias | None] = field(default_factory=dict)
     #: True where ratings were given: then corrected rankings are the answer.
     by_ratings: bool = False
-    #: The files of the verdicts as a command names them; empty where they are not written.
+    #: The files of the verdicts as a command names them, an empty name for one not written yet.
     verdicts: str = ""
 
     @property
@@ -345,7 +345,10 @@ def sections_of(
     runs, notes = rated_runs(results, ratings)
     notes += constant
     by_benchmark = benchmarks_with_runs(runs, required=which != "generators")
-    verdicts = shlex.join(map(str, results.paths))
+    files = list(map(str, results.paths))
+    if results.baseline and not files:
+        files = ["", str(results.baseline)]
+    verdicts = shlex.join(files)
     sections = []
     for benchmark, benchmark_runs in by_benchmark:
         section = _section(

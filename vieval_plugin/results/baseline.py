@@ -167,6 +167,7 @@ def add_baseline(results: Results, baseline: Baseline) -> Results:
         runs=(replace(run, records=by_part),),
         notes=notes,
         paths=results.paths and (*results.paths, baseline.path),
+        baseline=baseline.path,
     )
 
 
