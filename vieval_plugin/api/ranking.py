@@ -120,6 +120,7 @@ JUDGING = (
 _MODEL = ("model", "base_url")
 #: Fields of a request that are no arguments of a call.
 _OWN = {"inputs", "backbone", "make", "flags", "command", "plan"}
+_NO_GATE = "This is not a gate: pass --margin M to decide by the exit code."
 #: The most that a win rate can fall, which no margin reaches.
 _LARGEST_FALL = 0.5
 
@@ -638,7 +639,11 @@ def _conclusion(
     build = BuildResult(
         outcome, answers, gate, results.records, tables_of(report), findings
     )
-    printed_lines = _with_verdict(sentences, outcome) if gate else sentences
+    printed_lines = sentences
+    if gate:
+        printed_lines = _with_verdict(sentences, outcome)
+    elif request.against:
+        printed_lines = (*sentences, _NO_GATE)
     return Conclusion(
         build=build,
         lines=printed_lines,
