@@ -102,6 +102,7 @@ def test_a_build_gate(judge, monkeypatch, vieval, shift, spread, margin, code, s
     assert document["exit_code"] == code
     assert document["outcome"] == ExitCode(code).name.lower()
     assert document["answers"][0]["title"] == title
+    assert document["answers"][0]["outcome"] == document["outcome"]
     assert {row["system"] for row in document["numbers"]} >= {"new", "last"}
     if code == 0:
         assert "then `vieval label verdicts.jsonl last.jsonl --n " in shown.out
@@ -128,7 +129,7 @@ def test_a_build_gate(judge, monkeypatch, vieval, shift, spread, margin, code, s
     )
     if code == 4:
         [needed] = re.findall(
-            r"About ([\d,]+) prompts would be enough to decide, if the difference stays at",
+            r"About ([\d,]+) prompts would be enough to decide, if the difference stays the same\.",
             shown.out,
         )
         assert int(needed.replace(",", "")) > N

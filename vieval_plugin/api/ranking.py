@@ -606,6 +606,9 @@ def _ranked(
         prepared.ratings,
     )
     report = add_likeness(report, results.records, request.options)
+    if request.margin:
+        sections = [replace(part, margin=request.margin) for part in report.sections]
+        report = replace(report, sections=tuple(sections))
     gate = None
     if request.margin is not None:
         gate = _decided(prepared, request.margin, report, results, limits)

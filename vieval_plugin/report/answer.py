@@ -122,6 +122,7 @@ def answer(
     bias: PositionBias | None = None,
     corrected: CorrectedRanking | None = None,
     verdicts: str = "",
+    margin: float = ADVISED_MARGIN,
 ) -> Answer:
     """Return the answer of a leaderboard.
 
@@ -155,7 +156,7 @@ def answer(
         command = _command("vieval show {verdicts} ID", first_file)
         next_step = f"To see a sample's questions and answers: {command}."
     elif board.measure.is_plain_mean and board.benchmark == OWN:
-        next_step = _rating_advice(board, verdicts)
+        next_step = _rating_advice(board, verdicts, margin)
     evidence = " ".join(filter(None, sentences))
     limits = _all_limits(board, outcome, bias, corrected)
     return Answer(title, evidence, limits, next_step, outcome)
@@ -224,7 +225,7 @@ def _spread(board: Leaderboard) -> tuple[float, int]:
     return max(spreads), min(units, default=0)
 
 
-def _rating_advice(board: Leaderboard, verdicts: str) -> str:
+def _rating_advice(board: Leaderboard, verdicts: str, margin: float) -> str:
     """The next step without ratings: how many prompts, by the spread of the judge's
     differences.
     """
@@ -241,7 +242,7 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
         if generators > 1:
             prompts += " of each generator"
     else:
-        needed = prompts_for_margin(spread)
+        needed = prompts_for_margin(spread, margin)
         fewest = min(pair.n for pair in board.comparison.pairs)
         prompts_per_unit = max(fewest / units, 1.0)
         rating_count = math.ceil(min(needed * prompts_per_unit, available))
@@ -250,7 +251,7 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
         suffices = "would be needed" if needed > available else "are enough"
         reach = (
             f"About {needed:,.0f} {unit} {suffices} to show, four times in five, that an "
-            f"equally good generator is not worse by {ADVISED_MARGIN:g} or more, if "
+            f"equally good generator is not worse by {margin:g} or more, if "
             "ratings vary as much as this judge's scores. "
         )
     command = _command(_LABEL, verdicts, images=rating_count * generators)

@@ -58,7 +58,7 @@ from vieval_plugin.report.several_judges import (
 )
 from vieval_plugin.report.tables import ReferencePair, totals_tables
 from vieval_plugin.results.runs import Results, rated_runs
-from vieval_plugin.stats.decisions import MOST_UNREAD, ONE_SIDED_LEVEL
+from vieval_plugin.stats.decisions import ADVISED_MARGIN, MOST_UNREAD, ONE_SIDED_LEVEL
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.non_inferiority import more_failures_p
 from vieval_plugin.stats.options import StatisticsOptions
@@ -97,6 +97,8 @@ class Section:
     by_ratings: bool = False
     #: The files of the verdicts as a command names them, an empty name for one not written yet.
     verdicts: str = ""
+    #: Margin of the gate that advice on ratings is for.
+    margin: float = ADVISED_MARGIN
 
     @property
     def title(self) -> str:
@@ -198,7 +200,7 @@ class Section:
         if not board.ranks_generators:
             return answer(board, bias, None, self.verdicts)
         correction = self.corrections.get(board.judge)
-        board_answer = answer(board, bias, correction, self.verdicts)
+        board_answer = answer(board, bias, correction, self.verdicts, self.margin)
         title = board_answer.title
         if board_answer.outcome is not Outcome.BETTER_WITHOUT_FAILURES:
             title = self._add_failures(board, title)
