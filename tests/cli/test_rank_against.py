@@ -221,7 +221,10 @@ def test_a_baseline_that_does_not_fit_is_refused_first(judge, vieval):
         ),
         (["--against", "two.jsonl"], ": contains 2 generators (last, new)"),
         (["--against", "absent.jsonl"], "absent.jsonl: no such file or folder"),
-        (["last"], "the new verdicts: contains 2 generators (last, new)"),
+        (
+            ["last"],
+            "the new build: contains 2 generators (last, new); pass one folder or file",
+        ),
     ]
     with FakeImageServer() as server:
         generator = ["--generator-url", server.base_url, "--generator-model", "m"]
