@@ -113,7 +113,7 @@ def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
         first
         == "viescore with judge-7b gives good the highest O, but cannot tell it apart from also."
     )
-    assert evidence.startswith("Mean score of good: 0.59 (95% interval 0.57 to 0.6")
+    assert evidence.startswith("Mean O of good: 0.59 (95% interval 0.57 to 0.6")
     assert evidence.endswith(". good is better than poor. also is better than poor.")
     assert [row[:2] for row in rows_under(shown, title)] == [
         ["1-2", "good"],

@@ -53,9 +53,7 @@ def test_fifty_steps_are_still_told_apart():
         "scores rates step_9300 best, but cannot tell it apart from step_9000, step_9600 and "
         "step_9900."
     )
-    assert ranking.lines[1].startswith(
-        "The last step is worse. Mean score of step_9300"
-    )
+    assert ranking.lines[1].startswith("The last step is worse. Mean O of step_9300")
 
 
 @pytest.mark.parametrize(("last", "is_worse"), [(0.5, True), (0.7, False)])

@@ -112,7 +112,7 @@ class Measure:
     are ranked and gated by, in the place of the mean.
 
     >>> Measure("mean over prompts", "Mean").subject("O")
-    'Mean score'
+    'Mean O'
     """
 
     #: Name of the statistic in files.
@@ -141,7 +141,7 @@ class Measure:
         """The noun with its aspect, as a sentence begins."""
         if self.counts_contests:
             return self.noun
-        return f"{self.noun} {'score' if aspect == 'O' else aspect}"
+        return f"{self.noun} {aspect}"
 
     def sentence(self, outcome: Outcome, words: Mapping[str, str]) -> str:
         """The sentence on an outcome.
