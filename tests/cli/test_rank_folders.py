@@ -139,7 +139,7 @@ def test_equal_scores_need_prompts_and_equal_files_no_judge(tmp_path, capsys, vi
         )
         assert any(
             line.endswith(
-                " prompts would be enough to decide, if the difference stays at 0.000."
+                " prompts would be enough to decide, if the difference stays the same."
             )
             for line in shown
         )
