@@ -93,6 +93,11 @@ def test_a_reference_must_be_one_folder_and_needs_prompts(builds, tmp_path, caps
     for folder, arguments, message in (
         (told, ["--reference", str(told)], "--reference requires --prompts"),
         (builds / "equal", several, "must be one image folder, got 5 folders"),
+        (
+            builds / "equal",
+            several[:2],
+            "kind 'tig' (it supports mie, tie, sdie); pass",
+        ),
     ):
         assert main(["rank", str(folder), "--judge", "ssim", *arguments]) == 1
         assert message in capsys.readouterr().err

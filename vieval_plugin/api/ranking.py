@@ -83,6 +83,7 @@ from vieval_plugin.run.side_by_side import (
     draw_images,
     judge_folders,
 )
+from vieval_plugin.run.strict import require_known_kind
 from vieval_plugin.run.verdict_lines import (
     inputs_of,
     require_same_judges,
@@ -490,7 +491,7 @@ def _judging(request: RankingRequest, paths: Sequence[Path]) -> Request:
         source = read_named(list(map(str, paths)), *reading, reference=reference)
     for line in source.notes:
         request.tell(line)
-    return request_of(
+    judging = request_of(
         source,
         request.judges,
         request.setting,
@@ -498,6 +499,9 @@ def _judging(request: RankingRequest, paths: Sequence[Path]) -> Request:
         request.named_backbone,
         is_plan=request.plan,
     )
+    if len(judging.judges) == 1:
+        require_known_kind(source, judging.judges[0].spec)
+    return judging
 
 
 def _make_images(request: RankingRequest, source: SampleSource) -> None:
