@@ -200,25 +200,28 @@ def test_others_are_refused(folder, server, asked, vieval, flags, change, differ
 def test_an_incomplete_run_is_read_only_if_asked(folder, server, vieval):
     samples(folder, 40)
     partial = killed(folder, server, 20)
-    commands = [
-        ["report", partial, "--out", folder / "r"],
-        ["show", partial, "u0"],
-        ["rank", partial],
-        ["compare", partial],
-        ["label", partial, "--out", folder / "l.html"],
-        ["export", "viescore", partial, "--out", folder / "e"],
-    ]
-    for command in commands:
-        said = vieval(*command, code=1).err
-        assert (
-            f"{partial}: from an incomplete run; run the same command again to resume, or pass "
-            "--partial"
-        ) in said
-    for command in (commands[0], commands[1], commands[4]):
-        main([*map(str, command), "--partial"])
-    assert (folder / "l.html").exists()
-    for page in ("report.html", "report.md"):
-        assert "is from an incomplete run" in (folder / "r" / page).read_text()
+    for name, place in (("a", partial), ("b", folder / "v.jsonl")):
+        report = folder / name
+        page = folder / f"{name}.html"
+        commands = [
+            ["report", place, "--out", report],
+            ["show", place, "u0"],
+            ["rank", place],
+            ["compare", place],
+            ["label", place, "--out", page],
+            ["export", "viescore", place, "--out", folder / "e"],
+        ]
+        for command in commands:
+            said = vieval(*command, code=1).err
+            assert (
+                f"{partial}: from an incomplete run; run the same command again to resume, or "
+                "pass --partial"
+            ) in said
+        for command in (commands[0], commands[1], commands[4]):
+            assert main([*map(str, command), "--partial"]) == 0
+        assert page.exists()
+        for file in ("report.html", "report.md"):
+            assert "is from an incomplete run" in (report / file).read_text()
     assert 0 < len(rows_of(partial, partial=True)) < 40
 
 
