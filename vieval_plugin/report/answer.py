@@ -245,7 +245,8 @@ def _rating_advice(board: Leaderboard, verdicts: str, margin: float) -> str:
         needed = prompts_for_margin(spread, margin)
         fewest = min(pair.n for pair in board.comparison.pairs)
         prompts_per_unit = max(fewest / units, 1.0)
-        rating_count = math.ceil(min(needed * prompts_per_unit, available))
+        wanted = max(needed * prompts_per_unit, LEAST_RATED)
+        rating_count = math.ceil(min(wanted, available))
         prompts = f"{rating_count} prompts of each generator"
         unit = "groups" if units < fewest else "prompts"
         suffices = "would be needed" if needed > available else "are enough"
