@@ -107,6 +107,8 @@ def test_a_build_gate(judge, monkeypatch, vieval, shift, spread, margin, code, s
     if code == 0:
         assert "then `vieval label verdicts.jsonl last.jsonl --n " in shown.out
         assert f"not worse by {margin:g} or more" in shown.out
+        without_margin = vieval("rank", "new", *GATE[:4], *named(judge)).out
+        assert "\nThis is not a gate: pass --margin M to decide" in without_margin
     [against] = document["against"]
     assert document["margin"] == margin
     assert against["reference"] == "last"
