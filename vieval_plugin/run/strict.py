@@ -51,7 +51,9 @@ def require_known_kind(source: SampleSource, spec: JudgeSpec) -> None:
     first = None
     for row in source:
         sample = row.sample
-        if not isinstance(sample, Sample) or spec.kinds([sample.kind]):
+        if not isinstance(sample, Sample) or not sample.kind:
+            return
+        if spec.kinds([sample.kind]):
             return
         if spec.compares and REFERENCE in sample.images:
             return
