@@ -187,9 +187,8 @@ def _likeness(meaning: str) -> Quantity:
     )
 
 
-_NEAR_SOURCE = _likeness(
-    "similarity to the source, which is highest for an unedited image"
-)
+_UNCHANGED = "(highest for an edit that changed nothing)"
+_NEAR_SOURCE = _likeness(f"similarity to the source or reference {_UNCHANGED}")
 _NEAR_EDGES = Quantity(
     "closer to the control's edges",
     "closest to the control's edges",
@@ -285,8 +284,7 @@ NETWORK_METRICS = (
         kinds=_LIKE_KINDS,
         to_score=_similarity,
         quantity=_likeness(
-            "similarity to the reference in CLIP's embedding, which is highest for an "
-            "unedited image"
+            f"similarity to the reference in CLIP's embedding {_UNCHANGED}"
         ),
     ),
     AutoMetric(
@@ -311,9 +309,7 @@ NETWORK_METRICS = (
         images=_LIKE,
         kinds=_LIKE_KINDS,
         to_score=_similarity,
-        quantity=_likeness(
-            "similarity in DINO's embedding, which is highest for an unedited image"
-        ),
+        quantity=_likeness(f"similarity in DINO's embedding {_UNCHANGED}"),
     ),
     AutoMetric(
         "lpips",
@@ -322,9 +318,7 @@ NETWORK_METRICS = (
         images=_CONDITION,
         kinds=("mie", "tie", "cig"),
         to_score=_nearness,
-        quantity=_likeness(
-            "similarity in AlexNet's features, which is highest for an unedited image"
-        ),
+        quantity=_likeness(f"similarity in AlexNet's features {_UNCHANGED}"),
     ),
 )
 # of DINO and CLIP-I the paper has two tables, by kind, which are one here

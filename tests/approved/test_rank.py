@@ -119,7 +119,12 @@ def test_uids_of_other_prompts(approve):
         "vieval rank most.jsonl --best-of",
         "vieval rank none.jsonl",
         "vieval rank own.jsonl",
+        "vieval report most.jsonl --out report",
+        "vieval report none.jsonl --out report",
     )
+    page = Path("report/report.html").read_text()
+    assert "prompt 8" in page
+    assert "prompt 11 of" not in page
 
 
 def test_files_refused(approve):

@@ -131,14 +131,15 @@ def test_a_build_passes_by_sight_alone(judge, tmp_path, monkeypatch, vieval):
         scores = [score(body)] * score_count(words_of(body))
         return json.dumps({"score": scores, "reasoning": digest_of(body).hexdigest()})
 
+    control = "Positive control passed: " if code == 0 else "Positive control failed: "
     with FakeServer(reply=reply) as server:
         gate = (
             *split("rank new old --prompts prompts.csv --margin 0.1"),
             *named(server),
         )
         shown = vieval(*gate, "--out", "v.jsonl", code=code).out
-        assert "Positive control: " in shown
+        assert control in shown
         vieval(*gate, "--no-control")
         again = ("rank", "v.jsonl", "--margin", "0.1", *named(server))
         shown = vieval(*again, code=code).out
-        assert "Positive control: " in shown
+        assert control in shown

@@ -144,16 +144,17 @@ def test_others_are_refused(noise_samples, folder, server, asked, vieval):
 def test_an_incomplete_run_is_read_only_if_asked(noise_samples, folder, server, vieval):
     noise_samples(40)
     partial = killed(folder, server, 20)
-    commands = reading(partial, folder)
-    for command in commands:
-        said = vieval(*command, code=1).err
-        resume = "from an incomplete run; run the same command again to resume, or pass"
-        assert f"{partial}: {resume} --partial" in said
-    for command in (commands[0], commands[1], commands[4]):
-        vieval(*command, "--partial", code=None)
-    assert (folder / "l.html").exists()
-    for page in ("report.html", "report.md"):
-        assert "is from an incomplete run" in (folder / "r" / page).read_text()
+    resume = "from an incomplete run; run the same command again to resume, or pass"
+    for place in (partial, folder / "v.jsonl"):
+        commands = reading(place, folder)
+        for command in commands:
+            said = vieval(*command, code=1).err
+            assert f"{partial}: {resume} --partial" in said
+        for command in (commands[0], commands[1], commands[4]):
+            vieval(*command, "--partial", code=None)
+        assert (folder / "l.html").exists()
+        for page in ("report.html", "report.md"):
+            assert "is from an incomplete run" in (folder / "r" / page).read_text()
     assert 0 < len(rows_of(partial, partial=True)) < 40
 
 

@@ -82,12 +82,18 @@ def test_a_build_gate(judge, monkeypatch, vieval, shift, spread, margin, code, s
     assert document["exit_code"] == code
     assert document["outcome"] == ExitCode(code).name.lower()
     assert document["answers"][0]["title"] == title
+    assert document["answers"][0]["outcome"] == document["outcome"]
     assert {row["system"] for row in document["numbers"]} >= {"new", "last"}
+    if code == 0:
+        assert "then `vieval label verdicts.jsonl last.jsonl --n " in shown.out
+        assert f"not worse by {margin:g} or more" in shown.out
+        without_margin = vieval("rank", "new", *GATE[:4], *named(judge)).out
+        assert "\nThis is not a gate: pass --margin M to decide" in without_margin
     [against] = document["against"]
     assert document["margin"] == margin
     assert against["reference"] == "last"
     assert against["failures"] == {"new": 0, "last": 0}
-    printed = "Positive control: with 20 degraded images, O is " in shown.out
+    printed = "Positive control passed: with 20 degraded images, O is " in shown.out
     assert printed == (code == 0)
     pattern = r"is ([\d.]+) \w+ .*than that of last on (\d+) prompts.*: at most ([\d.]+) lower"
     numbers = re.search(pattern, lines[1]).groups()
@@ -102,7 +108,9 @@ def test_a_build_gate(judge, monkeypatch, vieval, shift, spread, margin, code, s
     for file in ("s.md", "j.xml", "all.json"):
         assert Path(file).read_bytes().endswith(b"\n")
     if code == 4:
-        needed = r"About ([\d,]+) prompts would be enough to decide, if the difference"
+        needed = (
+            r"About ([\d,]+) prompts would be enough to decide, if the difference stays"
+        )
         assert int(re.search(needed, shown.out)[1].replace(",", "")) > N
     if code == 3:
         assert suites.find(".//failure").get("message") == f"{verdict}: {title}"
@@ -176,7 +184,10 @@ def test_a_baseline_that_does_not_fit_is_refused_first(judge, vieval):
         ("--against other.jsonl", pack),
         ("--against two.jsonl", ": contains 2 generators (last, new)"),
         ("--against absent.jsonl", "absent.jsonl: no such file or folder"),
-        ("last", "the new verdicts: contains 2 generators (last, new)"),
+        (
+            "last",
+            "the new build: contains 2 generators (last, new); pass one folder or",
+        ),
     )
     gate = [*GATE, *OUTPUTS, *named(judge)]
     with FakeImageServer() as server:

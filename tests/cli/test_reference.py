@@ -91,6 +91,7 @@ def test_a_reference_must_be_one_folder_and_needs_prompts(builds, tmp_path, viev
     for arguments, message in (
         (f"{told} --reference {told}", "--reference requires --prompts"),
         (several, "must be one image folder, got 5 folders"),
+        (several.partition(" --reference")[0], "(it supports mie, tie, sdie); pass"),
     ):
         assert message in vieval(f"rank {arguments} --judge ssim", code=1).err
 

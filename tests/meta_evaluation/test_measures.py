@@ -116,4 +116,4 @@ def test_without_the_package_the_mean_ranks(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     a_verdict_file(aurora=some_scores(mean=0.6), borealis=some_scores(mean=0.5))
     assert main(["rank", "v.jsonl"]) == 0
-    assert "Mean score of aurora" in capsys.readouterr().out
+    assert "Mean O of aurora" in capsys.readouterr().out

@@ -50,7 +50,7 @@ def test_fifty_steps_are_still_told_apart():
     ranking = ranked(peak, prompts=60, noise=0.03)
     steps = "step_9000, step_9600 and step_9900"
     assert ranking.answer == f"{BEST.format(9300)} {steps}."
-    last = "The last step is worse. Mean score of step_9300"
+    last = "The last step is worse. Mean O of step_9300"
     assert ranking.lines[1].startswith(last)
 
 

@@ -31,6 +31,7 @@ from vieval_plugin.report.writing import (
     write_report,
     write_tables,
 )
+from vieval_plugin.results.prompt_differences import drop_different_prompts
 from vieval_plugin.results.runs import Results, load_results, results_of
 from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.untrusted import path_of
@@ -260,8 +261,8 @@ def report(
         cell differs from the printed one.
 
     Raises:
-        VievalError: nothing can be read, a folder that cannot be written, or an option that there
-            is not.
+        VievalError: nothing can be read, no uid has one prompt, a folder that cannot be written, or
+            an option that there is not.
 
     >>> rows = [{"uid": f"p{n}", "generator": g, "O": n / 20 + (g == "new") / 9}
     ...     for n in range(12) for g in ("new", "old")]
@@ -276,7 +277,7 @@ def report(
 
         ratings = read_ratings(list(map(Path, human)))
     _find_benchmarks(benchmarks)
-    results = results_given(inputs, label, partial)
+    results = drop_different_prompts(results_given(inputs, label, partial))
     if calibration:
         from vieval_plugin.results.calibration import calibrate_scores
         from vieval_plugin.run.calibration import read_calibration

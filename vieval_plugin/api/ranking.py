@@ -83,6 +83,7 @@ from vieval_plugin.run.side_by_side import (
     draw_images,
     judge_folders,
 )
+from vieval_plugin.run.strict import require_known_kind
 from vieval_plugin.run.verdict_lines import (
     inputs_of,
     require_same_judges,
@@ -120,6 +121,7 @@ JUDGING = (
 _MODEL = ("model", "base_url")
 #: Fields of a request that are no arguments of a call.
 _OWN = {"inputs", "backbone", "make", "flags", "command", "plan"}
+_NO_GATE = "This is not a gate: pass --margin M to decide by the exit code."
 #: The most that a win rate can fall, which no margin reaches.
 _LARGEST_FALL = 0.5
 
@@ -489,7 +491,7 @@ def _judging(request: RankingRequest, paths: Sequence[Path]) -> Request:
         source = read_named(list(map(str, paths)), *reading, reference=reference)
     for line in source.notes:
         request.tell(line)
-    return request_of(
+    judging = request_of(
         source,
         request.judges,
         request.setting,
@@ -497,6 +499,9 @@ def _judging(request: RankingRequest, paths: Sequence[Path]) -> Request:
         request.named_backbone,
         is_plan=request.plan,
     )
+    if len(judging.judges) == 1:
+        require_known_kind(source, judging.judges[0].spec)
+    return judging
 
 
 def _make_images(request: RankingRequest, source: SampleSource) -> None:
@@ -605,6 +610,9 @@ def _ranked(
         prepared.ratings,
     )
     report = add_likeness(report, results.records, request.options)
+    if request.margin:
+        sections = [replace(part, margin=request.margin) for part in report.sections]
+        report = replace(report, sections=tuple(sections))
     gate = None
     if request.margin is not None:
         gate = _decided(prepared, request.margin, report, results, limits)
@@ -638,7 +646,11 @@ def _conclusion(
     build = BuildResult(
         outcome, answers, gate, results.records, tables_of(report), findings
     )
-    printed_lines = _with_verdict(sentences, outcome) if gate else sentences
+    printed_lines = sentences
+    if gate:
+        printed_lines = _with_verdict(sentences, outcome)
+    elif request.against:
+        printed_lines = (*sentences, _NO_GATE)
     return Conclusion(
         build=build,
         lines=printed_lines,

@@ -112,7 +112,7 @@ class Measure:
     are ranked and gated by, in the place of the mean.
 
     >>> Measure("mean over prompts", "Mean").subject("O")
-    'Mean score'
+    'Mean O'
     """
 
     #: Name of the statistic in files.
@@ -141,8 +141,6 @@ class Measure:
         """The noun with its aspect, as a sentence begins."""
         if self.counts_contests:
             return self.noun
-        if aspect == "O":
-            return f"{self.noun} score"
         return f"{self.noun} {aspect}"
 
     def sentence(self, outcome: Outcome, words: Mapping[str, str]) -> str:

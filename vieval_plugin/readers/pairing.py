@@ -330,13 +330,16 @@ def _no_match_error(
             "add uids to the prompts (a CSV with the columns uid and prompt) and "
             "rename the images to UID.png"
         )
-    names = [file.name for file in images[:3]]
-    if images[3:]:
-        names.append("...")
-    examples = ", ".join(names)
+    folders = _first_three(list(dict.fromkeys(str(file.parent) for file in images)))
+    examples = _first_three([file.name for file in images])
     return VievalError(
-        f"{images[0].parent}: "
+        f"{folders}: "
         f"cannot match {plural(len(images), 'image')} ({examples}) "
         f"to {plural(len(prompts.rows), 'prompt')} of {prompts.name}: "
         f"{reason}; {advice}"
     )
+
+
+def _first_three(names: Sequence[str]) -> str:
+    further = ["..."] if names[3:] else []
+    return ", ".join([*names[:3], *further])

@@ -122,6 +122,7 @@ def answer(
     bias: PositionBias | None = None,
     corrected: CorrectedRanking | None = None,
     verdicts: str = "",
+    margin: float = ADVISED_MARGIN,
 ) -> Answer:
     """Return the answer of a leaderboard.
 
@@ -129,8 +130,9 @@ def answer(
         board: of judges or of generators.
         bias: the judge's position bias, where win rates decide.
         corrected: the correction by people's ratings that the board is of, where there is one.
-        verdicts: the files of the verdicts as a command names them; empty where they are not
-            written.
+        verdicts: the files of the verdicts as a command names them, an empty name for one not
+            written yet; empty where none is written.
+        margin: of the gate that the advice on ratings is for.
     """
     if board.measure.counts_contests and bias is not None and bias.contradictory:
         return _contradiction(board, bias)
@@ -154,7 +156,7 @@ def answer(
         command = _command("vieval show {verdicts} ID", first_file)
         next_step = f"To see a sample's questions and answers: {command}."
     elif board.measure.is_plain_mean and board.benchmark == OWN:
-        next_step = _rating_advice(board, verdicts)
+        next_step = _rating_advice(board, verdicts, margin)
     evidence = " ".join(filter(None, sentences))
     limits = _all_limits(board, outcome, bias, corrected)
     return Answer(title, evidence, limits, next_step, outcome)
@@ -223,7 +225,7 @@ def _spread(board: Leaderboard) -> tuple[float, int]:
     return max(spreads), min(units, default=0)
 
 
-def _rating_advice(board: Leaderboard, verdicts: str) -> str:
+def _rating_advice(board: Leaderboard, verdicts: str, margin: float) -> str:
     """The next step without ratings: how many prompts, by the spread of the judge's
     differences.
     """
@@ -240,16 +242,17 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
         if generators > 1:
             prompts += " of each generator"
     else:
-        needed = prompts_for_margin(spread)
+        needed = prompts_for_margin(spread, margin)
         fewest = min(pair.n for pair in board.comparison.pairs)
         prompts_per_unit = max(fewest / units, 1.0)
-        rating_count = math.ceil(min(needed * prompts_per_unit, available))
+        wanted = max(needed * prompts_per_unit, LEAST_RATED)
+        rating_count = math.ceil(min(wanted, available))
         prompts = f"{rating_count} prompts of each generator"
         unit = "groups" if units < fewest else "prompts"
         suffices = "would be needed" if needed > available else "are enough"
         reach = (
             f"About {needed:,.0f} {unit} {suffices} to show, four times in five, that an "
-            f"equally good generator is not worse by {ADVISED_MARGIN:g} or more, if "
+            f"equally good generator is not worse by {margin:g} or more, if "
             "ratings vary as much as this judge's scores. "
         )
     command = _command(_LABEL, verdicts, images=rating_count * generators)
@@ -263,11 +266,12 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
 
 def _command(command: str, verdicts: str, **fields: int) -> str:
     """A command on verdicts, after what writes them where no file has them yet."""
+    files = shlex.split(verdicts) or [""]
     prefix = ""
-    if not verdicts:
+    if "" in files:
         prefix = f"run this command again with --out {_NOT_WRITTEN}, then "
-        verdicts = _NOT_WRITTEN
-    return f"{prefix}`{command.format(verdicts=verdicts, **fields)}`"
+    named = shlex.join(file or _NOT_WRITTEN for file in files)
+    return f"{prefix}`{command.format(verdicts=named, **fields)}`"
 
 
 def _smallest_difference(board: Leaderboard) -> str:

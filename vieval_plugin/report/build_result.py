@@ -175,8 +175,11 @@ def junit(result: BuildResult) -> str:
 
 def json_text(result: BuildResult) -> str:
     """All of the result as JSON; a number that is not known is null."""
-    answer_documents = [asdict(answer) for answer in result.answers]
     outcome = result.exit_code.name.lower()
+    answer_documents = [
+        {**asdict(answer), "outcome": answer.outcome or outcome}
+        for answer in result.answers
+    ]
     against = []
     if result.gate:
         against = [_numbers(evidence) for evidence in result.gate.evidence]

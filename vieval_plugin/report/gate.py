@@ -272,8 +272,11 @@ def apply_control(
             f"{_CONTROL}: {reason}. "
             f"At least {CONTROL_ITEMS} suitable prompts are needed."
         ]
+    is_seen = any(result.seen for result in results)
+    if is_seen and len(sentences) > 1:
+        sentences.append("One of the two is enough.")
     control = " ".join(sentences)
-    if not any(result.seen for result in results):
+    if not is_seen:
         gate = _blind(gate, objection, control, step)
     else:
         limits = (control, *gate.answer.limits)
@@ -410,19 +413,21 @@ def _blind(
 
 def _control_sentence(gate: Gate, result: ControlResult, margin: float) -> str:
     damage = _SPOILT[result.spoiling].format(result.n)
+    control = f"{_CONTROL} {'passed' if result.seen else 'failed'}"
     estimate = cast(Estimate, result.estimate)
     if not result.contests:
         return (
-            f"{_CONTROL}: with {damage}, {gate.aspect} is {change_text(estimate)} "
-            f"(required: more than {margin:g} lower)."
+            f"{control}: with {damage}, {gate.aspect} is {change_text(estimate)} "
+            f"(required: the whole interval more than {margin:g} lower)."
         )
     low = 100 * estimate.low
     high = 100 * estimate.high
     needed = 100 * (0.5 + margin)
     return (
-        f"{_CONTROL}: against {damage}, the build's own images won "
+        f"{control}: against {damage}, the build's own images won "
         f"{estimate.value:.0%} of {result.n} contests "
-        f"(95% interval {low:.0f} to {high:.0f}%, required: more than {needed:.0f}%)."
+        f"(95% interval {low:.0f} to {high:.0f}%) "
+        f"(required: the whole interval more than {needed:.0f}%)."
     )
 
 

@@ -586,12 +586,16 @@ def distance_text(difference: Estimate, pair: SystemPair, p: str = "") -> str:
         more = "lower"
         size = difference.negated
     value, *ends = decimals_of(size)
+    interval = " to ".join(ends)
+    if ends and round(size.low, 9) <= 0 <= round(size.high, 9):
+        low, high = decimals_of(difference)[1:]
+        interval = f"{low.lstrip('-')} lower to {high.lstrip('-')} higher"
     relation = "the same as"
     if float(value):
         relation = f"{value} {more} than"
     bounds = p
     if ends:
-        bounds = f"{share_of_level(pair.level)} interval {' to '.join(ends)}"
+        bounds = f"{share_of_level(pair.level)} interval {interval}"
     if not bounds:
         return f"{relation} {pair.second}"
     return f"{relation} {pair.second} ({bounds})"

@@ -14,7 +14,7 @@ from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.gate import GateEvidence
 from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.meta_evaluation.win_rates import PositionBias
-from vieval_plugin.report.words import share_of_level
+from vieval_plugin.report.words import share_of_level, short_decimal
 from vieval_plugin.stats.decisions import (
     LARGE_FALL,
     LEAST_FOR_A_TEST,
@@ -281,7 +281,7 @@ def _signed(change: float) -> str:
     ('0.100 lower', '0.100 higher')
     """
     direction = "lower" if change < 0 else "higher"
-    return f"{abs(change):.3f} {direction}"
+    return f"{short_decimal(abs(change), 3)} {direction}"
 
 
 def change_text(change: Estimate, level: float = 2 * ONE_SIDED_LEVEL) -> str:
@@ -391,9 +391,8 @@ def _decision_by_margin(
         return ReferenceDecision("not_worse", Finding.NOT_WORSE, measured)
     needed = max(scored.items_needed(margin), penalised.items_needed(margin))
     enough = _enough(needed, comparison.unit)
-    stays = f"if the difference stays at {scored.value:.3f}"
     finding, objection = _undecided_finding(comparison)
-    step = f"{enough} would be enough to decide, {stays}."
+    step = f"{enough} would be enough to decide, if the difference stays the same."
     return ReferenceDecision("undecided", finding, measured, step, objection)
 
 
@@ -429,5 +428,8 @@ def _undecided_finding(comparison: ReferenceComparison) -> tuple[Finding, str]:
         finding = Finding.BETTER
         least = 0.0
     if not comparison.evidence.penalised.plain_low > least:
-        return finding, "perhaps not if failures count as the lowest score"
+        failures = "failures"
+        if comparison.evidence.more_failures[0]:
+            failures = plural(comparison.evidence.more_failures[0], "failure")
+        return finding, f"{failures}, counted as the lowest score, could change this"
     return finding, f"{scored.n} {comparison.unit} are too few to pass"

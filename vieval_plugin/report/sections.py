@@ -58,7 +58,7 @@ from vieval_plugin.report.several_judges import (
 )
 from vieval_plugin.report.tables import ReferencePair, totals_tables
 from vieval_plugin.results.runs import Results, rated_runs
-from vieval_plugin.stats.decisions import MOST_UNREAD, ONE_SIDED_LEVEL
+from vieval_plugin.stats.decisions import ADVISED_MARGIN, MOST_UNREAD, ONE_SIDED_LEVEL
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.non_inferiority import more_failures_p
 from vieval_plugin.stats.options import StatisticsOptions
@@ -95,8 +95,10 @@ class Section:
     bias: Mapping[JudgeName | None, PositionBias | None] = field(default_factory=dict)
     #: True where ratings were given: then corrected rankings are the answer.
     by_ratings: bool = False
-    #: The files of the verdicts as a command names them; empty where they are not written.
+    #: The files of the verdicts as a command names them, an empty name for one not written yet.
     verdicts: str = ""
+    #: Margin of the gate that advice on ratings is for.
+    margin: float = ADVISED_MARGIN
 
     @property
     def title(self) -> str:
@@ -183,7 +185,7 @@ class Section:
         if not board.ranks_generators:
             return answer(board, bias, None, self.verdicts)
         correction = self.corrections.get(board.judge)
-        board_answer = answer(board, bias, correction, self.verdicts)
+        board_answer = answer(board, bias, correction, self.verdicts, self.margin)
         title = board_answer.title
         if board_answer.outcome is not Outcome.BETTER_WITHOUT_FAILURES:
             title = self._add_failures(board, title)
@@ -356,7 +358,10 @@ def sections_of(
     runs, notes = rated_runs(results, ratings)
     notes += constant
     by_benchmark = benchmarks_with_runs(runs, required=which != "generators")
-    verdicts = shlex.join(map(str, results.paths))
+    files = list(map(str, results.paths))
+    if results.baseline and not files:
+        files = ["", str(results.baseline)]
+    verdicts = shlex.join(files)
     sections = []
     for benchmark, benchmark_runs in by_benchmark:
         section = _section(

@@ -88,8 +88,10 @@ def read_baseline(
     if is_anchor:
         label = earlier[0].provenance.label
         earlier = tuple(r for r in earlier if r.provenance.label == label)
-    generator = _generator_of(earlier, f"--against {path}")
-    new_generator = _generator_of(records, "the new verdicts")
+    generator = _generator_of(earlier, f"--against {path}", "keep only one")
+    new_generator = _generator_of(
+        records, "the new build", "pass one folder or file with --against"
+    )
     _require_one_judge(earlier, path, records)
     then, now = (
         {_key(record.id): _shown(record.sample) for record in side}
@@ -168,12 +170,13 @@ def add_baseline(results: Results, baseline: Baseline) -> Results:
         runs=(replace(run, records=by_part),),
         notes=notes,
         paths=results.paths and (*results.paths, baseline.path),
+        baseline=baseline.path,
     )
 
 
-def _generator_of(records: Sequence[Record], name: str) -> str:
+def _generator_of(records: Sequence[Record], name: str, advice: str) -> str:
     """Return the one generator of records, empty if it has no name; `name` begins the
-    VievalError raised if there are several.
+    VievalError raised if there are several, and `advice` ends it.
     """
     if any(record.candidates for record in records):
         raise VievalError(
@@ -184,7 +187,7 @@ def _generator_of(records: Sequence[Record], name: str) -> str:
     if len(generators) > 1:
         names = abbreviated([generator or YOUR_IMAGES for generator in generators])
         raise VievalError(
-            f"{name}: contains {len(generators)} generators ({names}); keep only one"
+            f"{name}: contains {len(generators)} generators ({names}); {advice}"
         )
     return generators[0]
 

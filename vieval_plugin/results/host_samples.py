@@ -17,6 +17,7 @@ from vieval_plugin.readers.places import is_shards
 from vieval_plugin.records import Record, lines_of
 from vieval_plugin.results.documents import MALFORMED, read_record, read_response
 from vieval_plugin.results.sources import Source, source_of
+from vieval_plugin.run.verdict_log import partial_file
 from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import exists, isfile, real
 from vieval_plugin.text.yaml_json import JsonObject, first_row, read_json
@@ -32,7 +33,8 @@ _RUN = re.compile(r"T[0-9]{8}(_G|-)")
 
 def samples_files(result: Path) -> list[Path]:
     """Find the samples files of a result: the verdicts of a card's folder, or the
-    result itself if it is a folder of shards.
+    result itself if it is a folder of shards, or the verdicts so far of a file that is
+    not complete.
 
     If a folder, or one of its runs, has several files of one task and judge, the newest
     is used. A judge with other options, such as another temperature, is a different
@@ -40,6 +42,8 @@ def samples_files(result: Path) -> list[Path]:
     """
     if isfile(result) or is_shards(result):
         return [result]
+    if not exists(result) and isfile(partial_file(result)):
+        return [partial_file(result)]
     if not exists(result):
         raise VievalError(f"{result}: no such file or folder")
     card_verdicts = _verdicts_of_card(result)

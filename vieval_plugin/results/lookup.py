@@ -24,6 +24,7 @@ from vieval_plugin.records import UNJUDGED, Provenance, Record, fingerprint, out
 from vieval_plugin.results.host_samples import samples_files
 from vieval_plugin.results.rows import rows_of, sample_of
 from vieval_plugin.run.scheduler import BROKEN
+from vieval_plugin.run.verdict_log import partial_file
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists
 from vieval_plugin.text.versions import VERSION
@@ -160,7 +161,8 @@ def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
     records = list[Record]()
     notes = list[str]()
     for result in results:
-        if not (is_shards(result) or exists(result)):
+        places = (result, partial_file(result))
+        if not (is_shards(result) or any(map(exists, places))):
             raise VievalError(
                 f"{result}: no such file or folder; "
                 "pass a run's --output_path, "

@@ -127,7 +127,7 @@ def drop_different_prompts(results: Results) -> Results:
             )
             if not records:
                 raise VievalError(
-                    f"{note}, and no other prompts are left to rank; give each prompt "
+                    f"{note}, and no other prompts are left to compare; give each prompt "
                     "its own uid"
                 )
             notes.append(f"{note}; these are left out. Give each prompt its own uid")

@@ -51,6 +51,8 @@ class Results:
     totals: tuple[FolderTotals, ...] = ()
     #: Files and folders that they were read from; empty for verdicts in memory.
     paths: tuple[Path, ...] = ()
+    #: File of the baseline that they are compared with; None without one.
+    baseline: Path | None = None
 
     @property
     def records(self) -> list[Record]:

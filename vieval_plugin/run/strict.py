@@ -8,7 +8,7 @@ from itertools import islice
 
 from vieval_plugin.images import examine, images_of, is_there
 from vieval_plugin.judges.contests import candidates_of
-from vieval_plugin.judges.protocol import OUTPUTS, Sample
+from vieval_plugin.judges.protocol import OUTPUTS, REFERENCE, Sample
 from vieval_plugin.judges.spec import EVERY_KIND, JudgeSpec, missing_inputs_reason
 from vieval_plugin.readers.image_names import SUFFIXES
 from vieval_plugin.readers.sample_rows import address_among
@@ -42,6 +42,28 @@ def require_texts(source: SampleSource, spec: JudgeSpec) -> None:
         raise VievalError(
             f"{source.no_text}; or pass the kind of all samples, such as --kind tig"
         )
+
+
+def require_known_kind(source: SampleSource, spec: JudgeSpec) -> None:
+    """Raise VievalError if a judge of samples supports the kind of none of them."""
+    if spec.rates == "contest":
+        return
+    first = None
+    for row in source:
+        sample = row.sample
+        if not isinstance(sample, Sample) or not sample.kind:
+            return
+        if spec.kinds([sample.kind]):
+            return
+        if spec.compares and REFERENCE in sample.images:
+            return
+        first = first or sample
+    if first is None:
+        return
+    advice = "use another judge"
+    if spec.compares:
+        advice = "pass --reference FOLDER to compare with images of the same prompts"
+    raise VievalError(f"{missing_inputs_reason(spec, first)}; {advice}")
 
 
 def require_any_of_first(

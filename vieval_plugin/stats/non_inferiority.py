@@ -228,17 +228,18 @@ def exact_share(successes: int, n: int) -> Estimate:
     return Estimate(successes / n, low, high, n=n)
 
 
-def prompts_for_margin(spread: float) -> float:
-    """Number of prompts with which four of five pairs of equal generators pass a gate of the
-    advised margin, to two digits; infinite if none.
+def prompts_for_margin(spread: float, margin: float = ADVISED_MARGIN) -> float:
+    """Number of prompts with which four of five pairs of equal generators pass a gate, to two
+    digits; infinite if none.
 
     Args:
         spread: standard deviation of the differences of prompts.
+        margin: of the gate.
 
     >>> prompts_for_margin(0.3), prompts_for_margin(0.2)
     (330.0, 180.0)
     """
-    needed = MeanOfDifferences(0.0, spread, 1).items_needed(ADVISED_MARGIN)
+    needed = MeanOfDifferences(0.0, spread, 1).items_needed(margin)
     if math.isinf(needed):
         return needed
     return round(needed, 1 - math.floor(math.log10(needed)))
