@@ -245,6 +245,16 @@ def test_a_card_by_batches_is_that_of_calls(options, tmp_path, vieval, monkeypat
     assert not (card / "batches").exists()
 
 
+def test_the_cache_does_not_change_a_card(options, tmp_path, vieval):
+    outs = [tmp_path / name for name in ("first", "again")]
+    for out in outs:
+        line = "card --judge sharpness --benchmark vieval_demo --samples 210 --repeats 0"
+        vieval(line, *split("--audit 10 --out"), out)
+    first, again = map(less_cost, outs)
+    assert first == again
+    assert first["audits"][0]["calls"] > 60
+
+
 def test_missing_verdicts_are_told(options, tmp_path, monkeypatch, vieval, stand_ins):
     data = tmp_path / "data"
     data.mkdir()
