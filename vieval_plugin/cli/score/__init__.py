@@ -174,12 +174,15 @@ def _file_beside(name: str) -> Path:
     the hub.
     """
     from vieval_plugin.text.errors import VievalError
-    from vieval_plugin.text.untrusted import exists, path_of, real
+    from vieval_plugin.text.untrusted import exists, has_scheme, path_of, real
 
     path = path_of(name)
     if not exists(path):
+        if has_scheme(name):
+            raise VievalError(f"--out FILE (or --plan) is required for {name}")
         raise VievalError(
-            f"--out FILE (or --plan) is required for {name}, which is not a local file or folder"
+            f"{name}: no such file or folder; for a data set of the Hugging Face Hub, "
+            "pass --out FILE (or --plan)"
         )
     path = real(path)
     stem = path.stem if path.is_file() else path.name
