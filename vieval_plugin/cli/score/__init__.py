@@ -301,6 +301,7 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
     inputs = inputs_of(request.source, options.command)
     with log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
         folder = options.out.parent if options.out else Path()
+        is_resumed = log.total > 0
         unable = _judge_all(log, request, options.label, folder, not images)
         complete = {
             run: source
@@ -317,7 +318,7 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
         log.complete = log.total == sum(map(log.count, complete))
         if log.complete and not scored.progress.failed_calls:
             remove_batches(options, request.batch)
-    _tell(options, scored, images)
+    _tell(options, scored, images, is_resumed)
     _say_notes(options, (source.calibration_note for source in sources))
     tell(*lines_by_reason(unable))
     is_bad = unable or scored.bad_rows or scored.progress.failed_calls
@@ -389,7 +390,9 @@ def _tell_ended(log: VerdictLog, progress: Progress) -> None:
         tell(f"saved {verdicts} to {log.path}; run the same command again to resume")
 
 
-def _tell(options: ScoreOptions, scored: Scored, images: bool) -> None:
+def _tell(
+    options: ScoreOptions, scored: Scored, images: bool, is_resumed: bool
+) -> None:
     """Print summaries and what was written; of images the latter alone, as their verdicts are
     printed already.
     """
@@ -397,6 +400,8 @@ def _tell(options: ScoreOptions, scored: Scored, images: bool) -> None:
     from vieval_plugin.text.escaping import say
 
     if not images or (scored.progress.failed_calls and scored.progress.usage.calls):
+        if is_resumed:
+            tell("all counts below include the interrupted run")
         tell(scored.progress)
     if not images:
         for judge, summary in scored.summaries.values():
