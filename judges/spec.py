@@ -227,7 +227,10 @@ def missing_inputs_reason(spec: JudgeSpec, judged: Judged) -> str:
                 return f"candidate {number}: {reason}"
         return ""
     if spec.rates == "contest":
-        return f"{spec.name} judges contests, not single samples"
+        return (
+            f"{spec.name} judges contests, not single samples; use "
+            f"`vieval rank A B --judge {spec.name}` on two folders"
+        )
     return _missing_sample_inputs_reason(spec, judged)
 
 
