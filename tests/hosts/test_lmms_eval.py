@@ -214,7 +214,8 @@ def test_a_judge_that_asks_a_model_is_refused_where_nothing_answers():
     line = refused(
         "--model", "vieval_scorer", "--tasks", "vieval_demo_viescore_tig", "--limit", 1
     )
-    assert "vieval: this judge asks a model, but this run only measures images" in line
+    reason = "viescore asks a model; use --model vieval_openai"
+    assert f"vieval: vieval_demo_viescore_tig: {reason}" in line
 
 
 ANY_SERVER = (

@@ -182,13 +182,23 @@ def test_a_hosts_cell_has_an_interval_and_counts(statuses, failed):
     assert found == f"0.512 [0.250, 0.750], n 3, failed {failed}"
 
 
-def test_a_hosts_cell_says_why_there_is_no_number():
+@pytest.mark.parametrize(
+    ("reasons", "shown"),
+    [
+        (("no sample",), "no sample"),
+        (
+            ("a: needs 10 samples, got 3", "b: needs 10 samples, got 2"),
+            "needs 10 samples, got 3",
+        ),
+    ],
+)
+def test_a_hosts_cell_says_why_there_is_no_number(reasons, shown):
     statistic = Statistic("SC", lambda rows: Estimate(0.5), primary=True, aspect="SC")
-    undefined = Estimate(math.nan, reasons=("no sample",))
+    undefined = Estimate(math.nan, reasons=reasons)
     summary = Summary(
         (statistic,),
         {"SC_value": undefined},
         {Status.API_ERROR: 2},
         StatisticsOptions(),
     )
-    assert metrics.host_table_cell(summary) == "undefined (no sample), n 0, failed 2"
+    assert metrics.host_table_cell(summary) == f"undefined ({shown}), n 0, failed 2"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.findings import preferred
@@ -72,7 +73,10 @@ def host_table_cell(summary: Summary) -> str:
         if not status.usable and status is not Status.NOT_APPLICABLE
     )
     failed = sum(summary.statuses[status] for status in unscored)
-    return f"{interval_text(estimate, 3)}, n {estimate.n}, failed {failed}"
+    # `remarks` has the reason of each image model
+    short_reason = estimate.reason.partition(":")[0]
+    short = replace(estimate, reasons=(short_reason,))
+    return f"{interval_text(short, 3)}, n {short.n}, failed {failed}"
 
 
 def higher_is_better(name: str) -> bool | None:
