@@ -80,6 +80,14 @@ def test_a_model_that_does_not_see_gives_no_score(name, vieval, tmp_path, monkey
     assert ("does not see the images" in printed.err) == (code == 1)
 
 
+def test_a_plan_says_once_that_sight_is_not_verified(vieval, tmp_path):
+    folder = images(tmp_path, "mine", lambda prompt, draw: 0.5, 4)
+    asked = [folder, "--prompts", prompts(tmp_path, 4), "--plan"]
+    with FakeServer(sees=False, reply=terse) as server:
+        said = vieval("score", *asked, *named(server))
+    assert said.err.count("could not verify that fake sees images") == 1
+
+
 def test_rank_ends_before_it_judges_with_a_model_that_does_not_see(vieval, tmp_path):
     folders = [
         images(tmp_path, name, lambda prompt, draw: 0.5, 2)
