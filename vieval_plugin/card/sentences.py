@@ -382,7 +382,7 @@ def _flagged_text(audit: CardAudit) -> str:
         texts.append(f"does not notice {enumeration(unnoticed, 'or')}")
     if fooling:
         texts.append(f"is fooled by {enumeration(fooling)}")
-    return " and ".join(texts)
+    return ", and ".join(texts)
 
 
 def fooled_text(audit: CardAudit) -> str:
