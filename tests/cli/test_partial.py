@@ -123,7 +123,7 @@ def test_a_killed_run_asks_nothing_twice(folder, server, asked, vieval, count):
     assert re.search(
         r"vieval: resuming with [\d,]+ verdicts? from an earlier run", said.err
     )
-    assert "\nvieval: all counts below include the interrupted run\n" in said.err
+    assert "vieval: all counts below include the interrupted run\n" in said.err
     written = lines(folder / "v.jsonl")
     assert [row["uid"] for row in written] == [f"u{n}" for n in range(count)]
     assert [row["row"] for row in written] == list(range(count))
