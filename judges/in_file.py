@@ -229,6 +229,7 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     spec = replace(
         spec,
         intervals=expected,
+        reads_probabilities=expected,
         grades=lambda options: grades,
         reads_text=bool(grades),
     )

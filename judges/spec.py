@@ -121,6 +121,8 @@ class JudgeSpec:
     compares: Needs | None = None
     #: True where its scores may be known to an interval only.
     intervals: bool = False
+    #: True where it requires log-probabilities by default, which not every server returns.
+    reads_probabilities: bool = False
     #: True where a verdict is the end of many steps, worth a page.
     stepwise: bool = False
     #: True for one value, of one aspect, that is compared with every aspect that annotators rated.
@@ -227,7 +229,10 @@ def missing_inputs_reason(spec: JudgeSpec, judged: Judged) -> str:
                 return f"candidate {number}: {reason}"
         return ""
     if spec.rates == "contest":
-        return f"{spec.name} judges contests, not single samples"
+        return (
+            f"{spec.name} judges contests, not single samples; use "
+            f"`vieval rank A B --judge {spec.name}` on two folders"
+        )
     return _missing_sample_inputs_reason(spec, judged)
 
 

@@ -149,4 +149,5 @@ SPEC = JudgeSpec(
     rounds=lambda options, setting: 2,
     setting_labels=lambda options, setting: (options.definition,),
     intervals=True,
+    reads_probabilities=True,
 )

@@ -3,6 +3,7 @@ that a case chooses.
 """
 
 from dataclasses import replace
+from itertools import cycle
 
 from tests.boards import CONSTANT, board_of, voting
 from tests.card.judges import COST, TYPES, card, estimate, judge, published
@@ -146,10 +147,10 @@ def test_drawn_images_beside_real_ones(approve_text):
 
 
 def test_audit(approve_text):
-    def fooled(*findings):
+    def fooled(*findings, changes=("border",)):
         rows = [
             EffectRow(
-                change="border",
+                change=change,
                 aspect="SC",
                 expected="same",
                 n=20,
@@ -163,7 +164,7 @@ def test_audit(approve_text):
                 p_adjusted=0.5,
                 finding=finding,
             )
-            for finding, low, high in findings
+            for change, (finding, low, high) in zip(cycle(changes), findings)
         ]
         audit = CardAudit("viescore", "imagenhub", 20, tuple(rows), 0)
         return [fooled_text(audit), *limits([], card(audits=[audit]))]
@@ -175,6 +176,11 @@ def test_audit(approve_text):
             "one undecided": fooled(open_),
             "two of three undecided": fooled(expected, open_, open_),
             "fooled by one": fooled(("FLAGGED: rises", -0.1, 0.2), open_, open_),
+            "two not noticed, and fooled by one": fooled(
+                *[("FLAGGED: does not fall", -0.01, 0.01)] * 2,
+                ("FLAGGED: rises", 0.1, 0.2),
+                changes=("source blank", "source of another", "praise overlay"),
+            ),
             "undecided, with an interval around 0": fooled(
                 expected, ("undecided", -0.01, 0.2)
             ),

@@ -1,46 +1,45 @@
 """`vieval doctor`: what is wrong is found, and no key shown."""
 
 import importlib.util
-import itertools
 import json
 import re
+
+import pytest
+
+from tests.fake_server import FakeServer, Fault
 
 KEY = "sk-distinctive-0123456789"
 
 
-def checks_of(out):
-    """The lines on checks, which stand behind those on what can be done."""
-    is_before = lambda line: not re.search(r"\bchecks\b", line)
-    return list(itertools.dropwhile(is_before, out.splitlines()))
+def parts(out):
+    """The answer with its problems, what can be done, what the rest needs, and the checks."""
+    blocks = {"You can:": [], "You need:": []}
+    answer, *rest = [block.splitlines() for block in out.split("\n\n")]
+    for heading, *lines in rest[:-1]:
+        blocks[heading] = lines
+    return answer, *blocks.values(), rest[-1]
 
 
 def test_an_installation_without_data_and_servers_is_healthy(vieval):
     out = vieval("doctor").out
-    answer, empty, *lines = checks_of(out)
-    assert (answer, empty) == (f"no problems found in {len(lines)} checks", "")
+    answer, _, _, lines = parts(out)
+    assert answer == [f"no problems found in {len(lines)} checks"]
     assert all(line.startswith("ok ") for line in lines)
     assert max(map(len, out.splitlines())) < 600
-
-
-def parts(out):
-    """What can be done, and what the rest needs, of what doctor printed."""
-    form = r"You can:\n((?:  [^\n]*\n)+)\n(?:You need:\n((?:  [^\n]*\n)+)\n)?.*"
-    can, needs = re.fullmatch(form, out, re.DOTALL).groups()
-    return can.splitlines(), (needs or "").splitlines()
 
 
 def has(lines, pattern):
     return any(re.match(pattern, line) for line in lines)
 
 
-def test_what_is_ready_comes_first_and_then_what_the_rest_needs(vieval, server):
-    can, needs = parts(vieval("doctor").out)
+def test_what_is_ready_and_what_the_rest_needs(vieval, server):
+    _, can, needs, _ = parts(vieval("doctor").out)
     assert has(can, r"  score images with ssim, .*sharpness$")
     [of_model] = [line for line in needs if "viescore" in line]
     needed = r"a model on a server \(--model NAME --base-url URL\); see http"
     assert re.match(rf"  to score images with .*viescore.*: {needed}", of_model)
     assert has(needs, r".*benchmarks, such as.*`vieval prepare NAME`")
-    can, needs = parts(vieval("doctor", "--base-url", server.base_url).out)
+    _, can, needs, _ = parts(vieval("doctor", "--base-url", server.base_url).out)
     assert has(can, r"  score images with .*viescore.* by fake$")
     assert not has(needs, ".*viescore")
 
@@ -68,11 +67,36 @@ def test_what_a_light_installation_lacks_is_named(monkeypatch, vieval):
     monkeypatch.setenv("PATH", "")  # no nvidia-smi
     out = vieval("doctor").out
     assert re.search("^ok .*no GPU: set PIP_EXTRA_INDEX_URL=https://", out, re.M)
-    can, needs = parts(out)
+    _, can, needs, _ = parts(out)
     assert "  score images with histogram" in can
     for job, extra in LACKING:
         [line] = [line for line in needs if line.startswith(f"  to {job}")]
         assert f'pip install ".[{extra}]" in a checkout' in line
+
+
+def without_probabilities(number, body):
+    return Fault("400") if body.get("logprobs") else None
+
+
+BLIND = {"sees": False, "reply": lambda body: "red"}
+LESS = [
+    ({"faults": without_probabilities}, "vqascore", "a server that returns log-proba"),
+    (BLIND, "viescore", "a model that sees images"),
+]
+
+
+@pytest.mark.parametrize(("settings", "judge", "wanted"), LESS)
+def test_a_judge_is_offered_only_if_a_server_has_what_it_needs(
+    vieval, settings, judge, wanted
+):
+    code = int(settings is BLIND)
+    with FakeServer(**settings) as server:
+        printed = vieval("doctor", "--base-url", server.base_url, code=code)
+    answer, can, needs, _ = parts(printed.out)
+    assert answer[0].startswith("1 of " if code else "no problems")
+    assert not any(judge in line for line in can)
+    [line] = [line for line in needs if judge in line]
+    assert f": {wanted}" in line
 
 
 def test_a_server_is_asked_by_its_address_alone(server, monkeypatch, vieval):
@@ -93,8 +117,9 @@ def test_problems_are_told_without_keys(server, monkeypatch, vieval, tmp_path):
     monkeypatch.setenv("GOOD_KEY", KEY)
     monkeypatch.setattr("vieval_plugin.cli.doctor._SECONDS", 2.0)
     printed = vieval("doctor", code=1)
-    found = [line.split()[0] for line in checks_of(printed.out)[2:4]]
-    assert found == ["PROBLEM", "ok"]
+    [first, problem], *_ = parts(printed.out)
+    assert re.fullmatch(r"1 of \d+ checks found a problem", first)
+    assert problem.startswith("PROBLEM  backbone away: ")
     assert KEY not in printed.out + printed.err
 
 

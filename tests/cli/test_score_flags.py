@@ -79,3 +79,9 @@ def test_verdicts_lie_beside_what_is_judged_where_no_file_is_named(tmp_path, vie
 def test_a_benchmark_needs_a_file(vieval):
     said = vieval("score", "--benchmark", "vieval_demo", code=1).err
     assert "--out FILE (or --plan) is required" in said
+
+
+def test_a_missing_table_is_called_missing(tmp_path, vieval):
+    missing = tmp_path / "lst"
+    said = vieval("score", missing, "--judge", "sharpness", code=1).err
+    assert said.startswith(f"vieval: {missing}: no such file or folder; ")

@@ -72,6 +72,14 @@ def test_a_model_that_does_not_see_gives_no_score(name, vieval, picture, monkeyp
     assert ("does not see the images" in printed.err) == (code == 1)
 
 
+def test_a_plan_says_once_that_sight_is_not_verified(vieval, tmp_path):
+    folder = images(tmp_path, "mine", lambda prompt, draw: 0.5, 4)
+    asked = [folder, "--prompts", prompts(tmp_path, 4), "--plan"]
+    with FakeServer(sees=False) as server:
+        said = vieval("score", *asked, *named(server))
+    assert said.err.count("could not verify that fake sees images") == 1
+
+
 def test_rank_ends_before_it_judges_with_a_model_that_does_not_see(vieval, tmp_path):
     same = lambda prompt, draw: 0.5
     folders = [images(tmp_path, name, same, 2) for name in ("mine", "theirs")]

@@ -1,6 +1,7 @@
 """Generators judged inside lmms-eval: from a prompt to a judged image in one run, or in two."""
 
 import json
+import re
 from collections import Counter
 
 import numpy as np
@@ -144,7 +145,13 @@ def test_a_prompt_without_an_image_is_no_zero_and_is_told(folder, tmp_path, caps
     assert numbers["scored_count,none"] == 4
     said = capsys.readouterr().err
     assert "no_image 2, first" in said
-    assert "has no image for uid" in said
+    assert re.search(r"no_image 2, first: \S+: \S+ has no image for uid", said)
+    other_prompts = tmp_path / "other"
+    other_prompts.mkdir()
+    PIL.Image.new("RGB", (8, 8)).save(other_prompts / "cat.png")
+    with pytest.raises(SystemExit):
+        run(tmp_path, images(other_prompts))
+    assert "other has no image for any of 6 prompts" in capsys.readouterr().err
     worst = metrics(run(tmp_path, images(folder), statistics={"failures": "worst"}))
     found, mean = (each["SC_mean_value,none"] for each in (worst, numbers))
     assert found == pytest.approx(mean * 4 / 6)

@@ -182,6 +182,14 @@ def _only_tie(logs):
     (logs / "ImagenHub_Control-Guided_IG").rename(logs / "ImagenHub_Text-Guided_IE")
 
 
+def test_a_judge_that_asks_a_model_is_refused_where_nothing_answers():
+    line = refused(
+        "--model", "vieval_scorer", "--tasks", "vieval_demo_viescore_tig", "--limit", 1
+    )
+    reason = "viescore asks a model; use --model vieval_openai"
+    assert f"vieval: vieval_demo_viescore_tig: {reason}" in line
+
+
 ANY_SERVER = (
     "--model vieval_openai --model_args model=any,base_url=http://127.0.0.1:9/v1"
 )

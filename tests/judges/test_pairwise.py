@@ -342,7 +342,7 @@ def test_candidates_of_different_conditions_are_no_contest(change, reason):
         (contest(3), {"mode": "expected"}, "requires exactly 2 candidates, got 3"),
         (contest(27), {}, "at most 26"),
         (contest(kind="new"), {}, "does not support the kind"),
-        (contest().candidates[0], {}, "judges contests, not single samples"),
+        (contest().candidates[0], {}, "use `vieval rank A B --judge pairwise`"),
     ],
 )
 def test_what_one_question_cannot_hold_is_not_applicable(judged, options, said):

@@ -130,6 +130,7 @@ def test_a_hosts_table_shows_one_number_of_each_task_by_o_or_else_sc(row):
 
 NUMBER = Estimate(0.51234, 0.25, 0.75, n=3)
 UNDEFINED = Estimate(math.nan, reasons=("no sample",))
+FEW = Estimate(math.nan, reasons=tuple(f"{m}: needs 10 samples, got 3" for m in "ab"))
 SOME = {Status.OK: 1, Status.MISSING: 2, Status.NOT_APPLICABLE: 4}
 
 
@@ -139,6 +140,7 @@ SOME = {Status.OK: 1, Status.MISSING: 2, Status.NOT_APPLICABLE: 4}
         (NUMBER, {Status.OK: 3}, "0.512 [0.250, 0.750], n 3, failed 0"),
         (NUMBER, SOME, "0.512 [0.250, 0.750], n 3, failed 2"),
         (UNDEFINED, {Status.API_ERROR: 2}, "undefined (no sample), n 0, failed 2"),
+        (FEW, {Status.OK: 6}, "undefined (needs 10 samples, got 3), n 0, failed 0"),
     ],
 )
 def test_a_hosts_cell_has_an_interval_and_counts_or_a_reason(estimate, statuses, cell):

@@ -18,7 +18,7 @@ from vieval_plugin.judges.protocol import (
 )
 from vieval_plugin.judges.structured_chat import CONFIRMED
 from vieval_plugin.run.jobs import Job
-from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.progress import MAX_AGE, Progress
 from vieval_plugin.run.runner import judge_each, judge_in_batches
 
 
@@ -57,6 +57,18 @@ def test_why_samples_were_not_asked_about_is_told():
     assert lines_of(told, "not asked") == expected
     assert not lines_of(counted(FAILED), "not asked")
     assert max(map(len, counted(not_applicable("x" * 9000)).lines())) < 200
+
+
+def test_a_host_is_told_no_flag_of_vieval():
+    progress = counted()
+    progress.usage.cached = 1
+    assert progress.lines()[-1].startswith(
+        "the only answer came from the cache; use --fresh, or the option store: "
+    )
+    assert progress.lines(f"set {MAX_AGE}")[-1] == (
+        "the only answer came from the cache; set the option store: {max_age: 0} to "
+        "ask again"
+    )
 
 
 def test_counts_of_several_workers_add_up():

@@ -106,12 +106,13 @@ class Benchmark:
         return "the planted order" if self.synthetic else "people"
 
     def page_words(self, text: str) -> str:
-        """Replace `people` in a text by the benchmark's truth if people did not rate
-        it.
+        """Replace `people` and `the ratings` in a text by the benchmark's truth if
+        people did not rate it.
         """
         if not self.synthetic:
             return text
-        return text.replace("people", self.truth)
+        text_without_people = text.replace("people", self.truth)
+        return text_without_people.replace("the ratings", self.truth)
 
 
 def printed_numbers(text: str) -> dict[str, tuple[float, ...]]:

@@ -298,5 +298,9 @@ def _audit(
 
 
 def _answer_count(usage: Usage) -> int:
-    """Number of questions answered by a model or from the store."""
-    return usage.calls + usage.cached + usage.repeated
+    """Number of questions and measurements with an answer, whether new or stored.
+
+    Probes do not count, because a run with a full store sends none.
+    """
+    new = usage.calls - usage.probes + usage.measured
+    return new + usage.cached + usage.repeated

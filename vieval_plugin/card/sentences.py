@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from vieval_plugin.card.card import Card, CardAudit, CardRepeats
@@ -36,9 +36,21 @@ from vieval_plugin.stats.decisions import (
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.wording import enumeration, plural
 
-#: Beginnings of an audit's findings: unexpected effects, and undecided ones.
+#: Beginnings of an audit's findings: unexpected effects, those of changes that do not
+#: lower a score, and undecided ones.
 FLAGGED = "FLAGGED"
+UNNOTICED = "FLAGGED: does not fall"
 UNDECIDED = "undecided"
+#: Changes of an audit in a sentence.
+_CHANGES = {
+    "source blank": "a blank source",
+    "source of another": "the source of another image",
+    "praise overlay": "an overlay of praise",
+    "half size": "half the size",
+    "border": "a border",
+    "brightness": "more brightness",
+    "order swapped": "the other order",
+}
 #: Largest number of judges that a sentence lists by name.
 _MOST_NAMED = 4
 
@@ -54,12 +66,12 @@ class Level(StrEnum):
     UNSHOWN = (
         "With so few samples, {subject} is not shown to be better than {constant}."
     )
-    ABOVE = "{subject} agrees with {truth} better than {constant} does{where}."
+    ABOVE = "{subject} agrees with {truth} better than {constant} would{where}."
     BETTER = "{subject} is better than {best}, the best published judge."
     AS_GOOD = "{subject} is as good as {best}, the best published judge."
     BELOW = "{subject} is worse than {best}, the best published judge."
     UNDECIDED = (
-        "{subject} beats {constant}, "
+        "{subject} is better than {constant}, "
         "but there are too few samples to compare it with {best}, the best "
         "published judge."
     )
@@ -178,8 +190,8 @@ def title(judge: PlacedJudge, subject: str) -> str:
 def constant_words(judge: PlacedJudge) -> str:
     """Constant answer that a judge has to beat."""
     if judge.board.comparison.compared.unit == "samples":
-        return "one score for every image"
-    return "one answer for every pair"
+        return "giving every image the same score"
+    return "giving every pair the same answer"
 
 
 def _unread_words(judge: PlacedJudge, share: float) -> str:
@@ -296,7 +308,7 @@ def _use(judge: PlacedJudge, subject: str) -> str:
         return ""
     constant = constant_words(judge)
     areas = _areas(useful, numbers)
-    texts = [f"{subject} beats {constant} on {areas}."]
+    texts = [f"{subject} is better than {constant} on {areas}."]
     useless = [value for value in numbers if value in judge.useless]
     if useless:
         texts.append(f"No test shows this on {_areas(useless, numbers)}.")
@@ -316,14 +328,16 @@ def _areas(values: Sequence[str], numbers: Mapping[str, Estimate]) -> str:
 
 
 def limits(judges: Sequence[PlacedJudge], card: Card) -> list[str]:
-    """Sentences on the limits of the numbers: constant answers, the ceiling,
-    disagreement with itself, and changes that fool the judge.
+    """Sentences on the limits of the numbers: the ceiling, disagreement with itself,
+    and changes that fool the judge.
     """
     lines = []
     for judge in judges:
         name = f"{judge.run.judge} on {judge.title}"
         estimate = judge.number.estimate
-        alone = answer(judge.alone).limits if estimate.defined else ()
+        # the title compares it with a constant answer
+        board = replace(judge.alone, not_above_constant=frozenset())
+        alone = answer(board).limits if estimate.defined else ()
         lines += [f"{name}: {line}" if len(judges) > 1 else line for line in alone]
         contains_value = estimate.low <= estimate.value <= estimate.high
         if not contains_value and not math.isnan(estimate.low):
@@ -353,15 +367,15 @@ def repeats_text(repeats: CardRepeats) -> str:
 
 def audit_text(audit: CardAudit) -> str:
     """Result of an audit, in words without a full stop."""
-    flagged = fooled_by(audit)
     undecided = [row for row in audit.effects if row.finding == UNDECIDED]
     is_unclear = len(undecided) == len(audit.effects)
     for row in undecided:
         if row.estimate.low > 0 or row.estimate.high < 0:
             is_unclear = True
     finding = "no tested change measurably fools it"
-    if flagged:
-        finding = f"it is fooled by {enumeration(flagged)}"
+    flagged_text = _flagged_text(audit)
+    if flagged_text:
+        finding = f"it {flagged_text}"
     elif is_unclear:
         finding = "it is unclear what fools it"
     samples = plural(audit.samples, "sample")
@@ -374,6 +388,18 @@ def audit_text(audit: CardAudit) -> str:
         f"on {samples} "
         "(increase --audit to decide more)"
     )
+
+
+def _flagged_text(audit: CardAudit) -> str:
+    """Changes that a judge does not notice, and others that fool it; empty without any."""
+    unnoticed = _changes_with(audit, UNNOTICED)
+    fooling = [change for change in fooled_by(audit) if change not in unnoticed]
+    texts = []
+    if unnoticed:
+        texts.append(f"does not notice {enumeration(unnoticed, 'or')}")
+    if fooling:
+        texts.append(f"is fooled by {enumeration(fooling)}")
+    return ", and ".join(texts)
 
 
 def fooled_text(audit: CardAudit) -> str:
@@ -389,6 +415,11 @@ def fooled_text(audit: CardAudit) -> str:
 
 def fooled_by(audit: CardAudit) -> list[str]:
     """Changes that fool a judge."""
+    return _changes_with(audit, FLAGGED)
+
+
+def _changes_with(audit: CardAudit, finding: str) -> list[str]:
+    """Changes in words with an effect whose finding begins so."""
     effects = audit.effects
-    flagged = (row.change for row in effects if row.finding.startswith(FLAGGED))
-    return list(dict.fromkeys(flagged))
+    found = (row.change for row in effects if row.finding.startswith(finding))
+    return [_CHANGES.get(change, change) for change in dict.fromkeys(found)]

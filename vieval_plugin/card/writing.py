@@ -156,7 +156,7 @@ def _chart(judge: PlacedJudge) -> Markup:
     if judge.published:
         notes.append("Ticks: published judges on the same samples")
     if judge.useless:
-        notes.append(f"Hollow: not shown to beat {constant_words(judge)}")
+        notes.append(f"Hollow: not shown to be better than {constant_words(judge)}")
     return chart + Markup('<p class="how">{}.</p>').format(". ".join(notes)) + parts
 
 

@@ -387,7 +387,15 @@ def _add_flag(
     group.add_argument(f"--{name.replace('_', '-')}", default=default, **arguments)
 
 
-class _Parser(argparse.ArgumentParser):
+class _CommandParser(argparse.ArgumentParser):
+    """The arguments of a command; an error comes without the long list of all flags."""
+
+    def error(self, message: str) -> NoReturn:
+        hint = f"For all arguments, run `{self.prog} --help`."
+        self.exit(ExitCode.USAGE, f"{self.prog}: error: {redacted(message)}\n{hint}\n")
+
+
+class _Parser(_CommandParser):
     """The command line, whose help has the commands in groups."""
 
     def error(self, message: str) -> NoReturn:
@@ -401,7 +409,7 @@ class _Parser(argparse.ArgumentParser):
                 f"unknown command {unknown[1]!r}{suggestion} "
                 f"Known commands: {', '.join(commands)}"
             )
-        super().error(redacted(message))
+        super().error(message)
 
     def format_help(self) -> str:
         wide = max(map(len, _SUMMARIES))
@@ -427,7 +435,7 @@ def build_parser(commands: Iterable[str] = tuple(_SUMMARIES)) -> _Parser:
     )
     parser.add_argument("--version", action="version", version=f"vieval {VERSION}")
     subparsers = parser.add_subparsers(
-        required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser
+        required=True, metavar="COMMAND", parser_class=_CommandParser
     )
     for name in commands:
         _add_command(subparsers, name, importlib.import_module(f"{__name__}.{name}"))

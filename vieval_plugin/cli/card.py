@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -198,7 +199,10 @@ def _judged(
     )
     plan = asyncio.run(plan_card(request, judging))
     notes = [f"note: {line}" for line in plan.unprepared]
-    say(f"card of {model} (seed {statistics.seed})", *plan.lines, *notes)
+    # the answer comes first on standard output: the plan, or else the card
+    stream = sys.stdout if options.plan else sys.stderr
+    seed = f"(seed {statistics.seed})"
+    say(f"card of {model} {seed}", *plan.lines, *notes, file=stream)
     require_budget(plan.calls, options.budget)
     if options.plan:
         return None

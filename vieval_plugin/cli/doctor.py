@@ -16,8 +16,9 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,16 +45,33 @@ class Ability:
     needs: str = ""
 
 
-@dataclass(frozen=True)
-class Check:
+class State(StrEnum):
     """Outcome of a check."""
 
-    #: True where nothing is wrong.
-    fine: bool
+    PROBLEM = "PROBLEM"
+    UNSURE = "unsure"
+    OK = "ok"
+
+
+@dataclass(frozen=True)
+class Check:
+    """Finding on one part."""
+
+    state: State
     #: Finding, and what to do.
     text: str
-    #: Model of a server that answered.
+
+
+@dataclass(frozen=True)
+class ServerFindings:
+    """Findings on a server."""
+
+    checks: tuple[Check, ...]
+    #: Its model; empty where it did not answer.
     model: str = ""
+    returns_probabilities: bool = False
+    #: False for a model that was shown images and does not see them.
+    sees: bool = True
 
 
 class DoctorOptions(ConfigOptions, BackboneOptions):
@@ -67,11 +85,23 @@ def run(options: DoctorOptions) -> int:
 
     config_path = str(options.config or os.environ.get(config.FILE_VARIABLE, ""))
     current = config.read(config_path)
-    source = f"{config_path or 'defaults'} ({'--config' if options.config else config.FILE_VARIABLE})"
+    source = "defaults"
+    if config_path:
+        origin = "--config" if options.config else config.FILE_VARIABLE
+        source = f"{config_path} ({origin})"
     servers = asyncio.run(_servers(_backbones(options, current)))
-    checks = [*_local(current, source), *servers]
-    model = next((check.model for check in checks if check.model), "")
-    abilities = list(_abilities(current, model))
+    checks = list(_local(current, source))
+    for server in servers:
+        checks += server.checks
+    lines: dict[State, list[str]] = {state: [] for state in State}
+    for check in checks:
+        lines[check.state].append(redacted(f"{check.state:7}  {check.text}"))
+    problems = lines[State.PROBLEM]
+    found = f"no problems found in {len(checks)} checks"
+    if problems:
+        found = f"{len(problems)} of {len(checks)} checks found a problem"
+    say(found, *problems, "")
+    abilities = list(_abilities(current, servers))
     jobs = [f"  {ability.job}" for ability in abilities if not ability.needs]
     say("You can:", *jobs, "")
     needing = [
@@ -79,13 +109,7 @@ def run(options: DoctorOptions) -> int:
     ]
     if needing:
         say("You need:", *needing, "")
-    problems = sum(not check.fine for check in checks)
-    found = f"no problems found in {len(checks)} checks"
-    if problems:
-        found = f"{problems} of {len(checks)} checks found a problem"
-    say(found, "")
-    for check in sorted(checks, key=lambda check: check.fine):
-        say(redacted(f"{'ok     ' if check.fine else 'PROBLEM'}  {check.text}"))
+    say(*lines[State.UNSURE], *lines[State.OK])
     return 1 if problems else 0
 
 
@@ -116,44 +140,72 @@ def _local(options: Config, source: str) -> Iterator[Check]:
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.versions import VERSION
 
-    yield Check(True, f"vieval {VERSION}, Python {sys.version.split()[0]}")
-    yield Check(True, f"options: {source}, hash {options.hash}")
-    yield Check(True, f"data: {options.data_folder()}")
+    yield Check(State.OK, f"vieval {VERSION}, Python {sys.version.split()[0]}")
+    yield Check(State.OK, f"options: {source}, hash {options.hash}")
+    yield Check(State.OK, f"data: {options.data_folder()}")
     if not (importlib.util.find_spec("torch") or shutil.which("nvidia-smi")):
-        yield Check(True, f"no GPU: set {_CPU_INDEX} before you install PyTorch")
+        yield Check(State.OK, f"no GPU: set {_CPU_INDEX} before you install PyTorch")
     if (state := hook_files.state()) == "old":
         yield Check(
-            False,
+            State.PROBLEM,
             "VLMEvalKit: the hook is from another version of VIEval; run `vieval "
             "vlmevalkit --install-hook` again",
         )
     try:
         if importlib.util.find_spec("vlmeval"):
-            yield Check(True, f"VLMEvalKit: {guard.installation().name}; hook {state}")
+            yield Check(
+                State.OK, f"VLMEvalKit: {guard.installation().name}; hook {state}"
+            )
         path = options.store_path()
         if path:
             store = Store(path)
             replies = sum(row[1] for row in store.info())
-            yield Check(True, f"cache: {path}, {replies} replies")
+            yield Check(State.OK, f"cache: {path}, {replies} replies")
             store.close()
     except VievalError as error:
-        yield Check(False, str(error))
+        yield Check(State.PROBLEM, str(error))
 
 
-async def _servers(backbones: Mapping[str, Backbone]) -> list[Check]:
+async def _servers(backbones: Mapping[str, Backbone]) -> list[ServerFindings]:
     return [
-        check
+        await _server(
+            f"backbone {name}: {backbone.model} at {url}", name, backbone, url
+        )
         for name, backbone in backbones.items()
-        async for check in _server(name, backbone)
+        for url in backbone.base_url
     ]
 
 
-async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
-    """A short chat, a schema, log-probabilities and pictures, from each address of a backbone,
-    as a run asks.
-    """
+async def _server(
+    where: str, name: str, backbone: Backbone, url: str
+) -> ServerFindings:
+    """Findings from a short chat, a schema, log-probabilities and pictures, as a run asks."""
     from vieval_plugin.backends.http.faults import Refused
     from vieval_plugin.backends.http.server import Usage
+    from vieval_plugin.run.backbones import backend_of
+    from vieval_plugin.text.errors import VievalError
+
+    short = {
+        "base_url": (url,),
+        "timeout": _SECONDS,
+        "patience": _SECONDS / 4,
+        "retries": 0,
+    }
+    found = ServerFindings(())
+    try:
+        async with backend_of(
+            name, backbone.model_copy(update=short), Usage()
+        ) as backend:
+            found = await _text_findings(where, backend)
+            if found.model:
+                found = await _image_findings(where, backend, found)
+    except (Refused, VievalError) as error:
+        problem = Check(State.PROBLEM, f"{where}: {error}")
+        found = replace(found, checks=(*found.checks, problem))
+    return found
+
+
+async def _text_findings(where: str, backend: OpenAIBackend) -> ServerFindings:
     from vieval_plugin.judges.protocol import (
         Chat,
         Failure,
@@ -161,71 +213,52 @@ async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
         Message,
         Probabilities,
     )
-    from vieval_plugin.run.backbones import backend_of
-    from vieval_plugin.text.errors import VievalError
 
     greeting = (Message("user", ("Say hello.",)),)
-    for url in backbone.base_url:
-        where = f"backbone {name}: {backbone.model} at {url}"
-        short = {
-            "base_url": (url,),
-            "timeout": _SECONDS,
-            "patience": _SECONDS / 4,
-            "retries": 0,
-        }
-        try:
-            async with backend_of(
-                name, backbone.model_copy(update=short), Usage()
-            ) as backend:
-                reply = await backend.answer(Chat(greeting, ("hello",)))
-                if isinstance(reply, Failure):
-                    yield Check(False, f"{where}: {reply.reason}")
-                    continue
-                schemas = "not enforced, only requested in the prompt"
-                if await backend.takes_schemas():
-                    schemas = "enforced"
-                likelihood = await backend.answer(
-                    Likelihood(greeting, ("Yes",), ("logprobs",))
-                )
-                logprobs = (
-                    "returned"
-                    if isinstance(likelihood, Probabilities)
-                    else "not returned (required by judges that use probabilities)"
-                )
-                text = (
-                    f"{where}: answers; schemas {schemas}; log-probabilities {logprobs}"
-                )
-                yield Check(True, text, backbone.model)
-                async for check in _sight(where, backend):
-                    yield check
-        except (Refused, VievalError) as error:
-            yield Check(False, f"{where}: {error}")
+    reply = await backend.answer(Chat(greeting, ("hello",)))
+    if isinstance(reply, Failure):
+        return ServerFindings((Check(State.PROBLEM, f"{where}: {reply.reason}"),))
+    schemas = "not enforced, only requested in the prompt"
+    if await backend.takes_schemas():
+        schemas = "enforced"
+    likelihood = await backend.answer(Likelihood(greeting, ("Yes",), ("logprobs",)))
+    returns_probabilities = isinstance(likelihood, Probabilities)
+    logprobs = "not returned (required by judges that use probabilities)"
+    if returns_probabilities:
+        logprobs = "returned"
+    text = f"{where}: answers; schemas {schemas}; log-probabilities {logprobs}"
+    return ServerFindings(
+        (Check(State.OK, text),), backend.model, returns_probabilities
+    )
 
 
-async def _sight(where: str, backend: OpenAIBackend) -> AsyncIterator[Check]:
-    """Check that a model sees an image, and accepts two images in one question."""
+async def _image_findings(
+    where: str, backend: OpenAIBackend, found: ServerFindings
+) -> ServerFindings:
+    """Add whether a model sees an image, and accepts two images in one question."""
     from vieval_plugin.backends.http.sight import Sight
 
     checked = await backend.check_sight()
     if checked.sight == Sight.BLIND:
-        yield Check(
-            False,
-            f"{where}: does not see images ({checked.evidence}); serve a vision model",
+        reason = f"does not see images ({checked.evidence}); serve a vision model"
+        problem = Check(State.PROBLEM, f"{where}: {reason}")
+        return replace(found, checks=(*found.checks, problem), sees=False)
+    sight = Check(State.OK, f"{where}: sees images")
+    if checked.sight == Sight.UNKNOWN:
+        reason = (
+            "could not verify that it sees images, because the reply does not mention a "
+            f"colour ({checked.evidence})"
         )
-        return
-    unknown = (
-        "could not verify that it sees images, because the reply does not mention a "
-        f"colour ({checked.evidence})"
-    )
-    seen = "sees images" if checked.sight == Sight.SEES else unknown
-    yield Check(True, f"{where}: {seen}")
+        sight = Check(State.UNSURE, f"{where}: {reason}")
+    checks = [*found.checks, sight]
     if reason := await backend.refusal_of_two_images():
-        yield Check(
-            False,
+        problem = (
             f"{where}: refuses two images in one question ({reason}); "
             "configure the server to accept two images, because judges of edits "
-            "show the source and the output",
+            "show the source and the output"
         )
+        checks.append(Check(State.PROBLEM, problem))
+    return replace(found, checks=tuple(checks))
 
 
 async def _listed_model(url: str) -> str:
@@ -234,6 +267,7 @@ async def _listed_model(url: str) -> str:
     """
     from vieval_plugin.backends.http.faults import KEY_REMEDY, Refused, key_hint
     from vieval_plugin.backends.http.server import (
+        NO_FILE,
         Server,
         Usage,
         endpoint,
@@ -252,7 +286,8 @@ async def _listed_model(url: str) -> str:
             )
         names = [str(row["id"]) for row in document["data"]]
     except (Refused, ValueError, KeyError, TypeError) as error:
-        reason = " ".join(redacted(str(error)).split())[:200]
+        reason = str(error).removeprefix(f"{NO_FILE}: ")
+        reason = " ".join(redacted(reason).split())[:200]
         advice = (
             "start the server, correct the address (it must end in /v1), or pass "
             "--model"
@@ -284,17 +319,15 @@ def _benchmarks_by_state(root: Path) -> tuple[list[str], list[str]]:
     return prepared, unprepared
 
 
-def _abilities(options: Config, model: str) -> Iterator[Ability]:
-    """Jobs of judges, harnesses, rewards and benchmarks; `model` is a backbone that
-    answers, empty if missing.
-    """
+def _abilities(options: Config, servers: Sequence[ServerFindings]) -> Iterator[Ability]:
+    """Jobs of judges, harnesses, rewards and benchmarks, by what the servers can do."""
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.text.errors import docs_url, install_advice
     from vieval_plugin.text.wording import plural
 
     judges: dict[Ability, list[str]] = {}
     for name, spec in judge_registry.judges().items():
-        judges.setdefault(_scoring(spec, model), []).append(name)
+        judges.setdefault(_scoring(spec, servers), []).append(name)
     for ability, names in sorted(judges.items(), key=lambda item: item[0].job):
         yield Ability(ability.job.format(", ".join(names)), ability.needs)
     prepared, unprepared = _benchmarks_by_state(options.data_folder())
@@ -321,17 +354,12 @@ def _abilities(options: Config, model: str) -> Iterator[Ability]:
     yield Ability("serve judges as rewards (`vieval serve`)", needs)
 
 
-def _scoring(spec: JudgeSpec, model: str) -> Ability:
+def _scoring(spec: JudgeSpec, servers: Sequence[ServerFindings]) -> Ability:
     """The job of a judge, with braces for its name, and what it needs."""
     from vieval_plugin.judges.tools.ocr import TOOL as OCR
-    from vieval_plugin.text.errors import docs_url
 
     if spec.pack and not spec.scored:
-        address = docs_url("guides/scoring.md#choose-a-backbone")
-        needs = f"a model on a server (--model NAME --base-url URL); see {address}"
-        if model:
-            return Ability(f"score images with {{}} by {model}")
-        return Ability("score images with {}", needs)
+        return _scoring_by_model(spec, servers)
     if spec.reads_text:
         needs = _missing_packages(OCR.needs, "text")
         return Ability("score the text in images with {}", needs)
@@ -341,6 +369,36 @@ def _scoring(spec: JudgeSpec, model: str) -> Ability:
             "score images with {} (weights are downloaded on first use)", needs
         )
     return Ability("score images with {}", _missing_package(spec.name))
+
+
+def _scoring_by_model(spec: JudgeSpec, servers: Sequence[ServerFindings]) -> Ability:
+    """The job of a judge that asks a model, by the first server that offers what it needs."""
+    from vieval_plugin.judges import tools
+    from vieval_plugin.text.errors import docs_url
+
+    job = "score images with {}"
+    if spec.uses_tools(spec.options(), spec.plain):
+        packages = {name: None for tool in tools.planned() for name in tool.needs}
+        if needs := _missing_packages(packages, "tools"):
+            return Ability(job, needs)
+    answering = [server for server in servers if server.model]
+    seeing = [server for server in answering if server.sees]
+    fitting = [
+        server
+        for server in seeing
+        if server.returns_probabilities or not spec.reads_probabilities
+    ]
+    if fitting:
+        return Ability(f"{job} by {fitting[0].model}")
+    address = docs_url("guides/scoring.md#choose-a-backbone")
+    needs = f"a model on a server (--model NAME --base-url URL); see {address}"
+    if servers:
+        needs = "a server that answers"
+    if answering:
+        needs = "a model that sees images"
+    if seeing:
+        needs = "a server that returns log-probabilities"
+    return Ability(job, needs)
 
 
 def _missing_packages(names: Iterable[str], extra: str) -> str:

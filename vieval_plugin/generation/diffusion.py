@@ -185,7 +185,7 @@ def _answer(
     seconds: Mapping[Path, float],
 ) -> str:
     if reason:
-        return answer_json([], reason)
+        return answer_json([], reason, status=Status.NO_IMAGE)
     files = [image.file for image in images]
     failures = [failed[file] for file in files if file in failed]
     if failures:

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vieval_plugin.generation.requests import ImageRequest, answer_json
-from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.judges.protocol import Sample, Status
 from vieval_plugin.readers.columns import fields_of, rows_of
 from vieval_plugin.readers.image_names import SUFFIXES, readings, stems_of
 from vieval_plugin.readers.open_table import open_table
@@ -18,6 +18,7 @@ from vieval_plugin.readers.sample_rows import address_among, samples_of_row
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isdir
+from vieval_plugin.text.wording import plural
 
 _ANY = ""
 
@@ -58,9 +59,18 @@ class PrecomputedImages:
         if images:
             return answer_json(images)
         uid = request.conditions.id.uid
-        return answer_json(
-            [], f"{self.path} has no image for uid {uid!r} or its prompt"
-        )
+        reason = f"{self.path} has no image for uid {uid!r} or its prompt"
+        return answer_json([], reason, status=Status.NO_IMAGE)
+
+    def require_any(self, requests: Sequence[ImageRequest]) -> None:
+        """VievalError if no request has an image, as in the folder of other prompts."""
+        if requests and not any(map(self._files_for, requests)):
+            uid = requests[0].conditions.id.uid
+            raise VievalError(
+                f"{self.path} has no image for any of {plural(len(requests), 'prompt')} "
+                f"(first: uid {uid!r}); pass the folder of their images, each called by "
+                "its uid"
+            )
 
     def _files_for(self, request: ImageRequest) -> Mapping[int, Path]:
         identity = request.conditions.id

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.progress import MAX_AGE, Progress
 from vieval_plugin.run.shutdown import stopped_like_ctrl_c, unforeseen
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import console, say
@@ -73,7 +73,7 @@ def tell(progress: Progress) -> None:
     """Print what a run cost; that calls failed is said again at the very end, below the host's
     tables.
     """
-    print_lines(*progress.lines())
+    print_lines(*progress.lines(f"set {MAX_AGE}"))
     if progress.failed_calls:
         have = "has" if progress.failed_calls == 1 else "have"
         line = (

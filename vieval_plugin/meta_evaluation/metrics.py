@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.findings import preferred
@@ -70,6 +71,9 @@ def host_table_cell(summary: Summary) -> str:
     for status, n in summary.statuses.items():
         if not status.usable and status is not Status.NOT_APPLICABLE:
             failed += n
+    # `remarks` has the reason of each image model
+    short_reason = estimate.reason.partition(":")[0]
+    estimate = replace(estimate, reasons=(short_reason,))
     return f"{interval_text(estimate, 3)}, n {estimate.n}, failed {failed}"
 
 

@@ -95,8 +95,10 @@ def _is_file_of(source: Path | bytes, path: Path) -> bool:
 #: The finding of an answer with more images than were asked for: the first ones are judged.
 MORE_IMAGES = "more images than requested"
 
-#: What an answer may say of itself where it has no image, beside that it has none.
-_FAILED = tuple(map(str, (Status.API_ERROR, Status.REFUSAL, Status.TOOL_ERROR)))
+#: Statuses that an answer without an image may have; its text is then the reason.
+_FAILED = tuple(
+    map(str, (Status.API_ERROR, Status.REFUSAL, Status.TOOL_ERROR, Status.NO_IMAGE))
+)
 _SECONDS = "generation_seconds"
 _TOKENS = "generation_tokens"
 _JUDGING = "judging_tokens"
@@ -111,8 +113,8 @@ class Answer:
     text: str = ""
     #: Cost of making the images, by name.
     cost: Mapping[str, float] | None = None
-    #: Status of an image that is not there.
-    status: Status = Status.NO_IMAGE
+    #: Status of a missing image; None without one, as of words of a model.
+    status: Status | None = None
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ def _parse_answer(text: str) -> Answer:
         return Answer((), text)
     images = tuple(Path(path) for path in listed if isinstance(path, str) and path)
     status = document.get("status")
-    failed = Status(status) if status in _FAILED else Status.NO_IMAGE
+    failed = Status(status) if status in _FAILED else None
     return Answer(
         images,
         str(document.get("text", "")),
@@ -233,14 +235,15 @@ def generated_images(
             images = {**conditions.images, **({"output": Image(path)} if path else {})}
             more = len(answer.images) > expected and index == 0
             sample = replace(conditions, id=identity, images=images)
-            status = Status.NO_IMAGE if index < len(answer.images) else answer.status
+            is_listed = index < len(answer.images)
+            status = None if is_listed else answer.status
             generated.append(
                 GeneratedImage(
                     sample,
                     Generation(str(path) if path else "", cost_of_image),
                     reason,
                     (MORE_IMAGES,) if more else (),
-                    status,
+                    status or Status.NO_IMAGE,
                 )
             )
     return generated
@@ -256,7 +259,7 @@ def _output(
     if index < len(answer.images):
         return output_file(answer.images[index], conditions, trusted)
     text = " ".join(answer.text.split())[:160]
-    if answer.status is not Status.NO_IMAGE:
+    if answer.status is not None:
         return None, text or f"the generator returned only the status {answer.status}"
     if answer.images:
         return (

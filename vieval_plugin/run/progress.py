@@ -26,6 +26,8 @@ _LONGER = (
     "most answers were cut off: raise `--max-tokens` (`max_tokens` of the backbone)"
 )
 _COMPARED, _SHOWN = 200, 60  # characters of a reply
+#: The option that ignores cached answers.
+MAX_AGE = "the option store: {max_age: 0}"
 
 
 @dataclass
@@ -94,8 +96,8 @@ class Progress:
             str(key): n for key, n in self.statuses.items() if not Status(key).usable
         }
 
-    def lines(self) -> list[str]:
-        """Closing lines of a run: cost and failures."""
+    def lines(self, remedy: str = f"use --fresh, or {MAX_AGE},") -> list[str]:
+        """Closing lines of a run: cost and failures; `remedy` is how to ignore the cache."""
         u = self.usage
         repeated = f", duplicates not asked: {u.repeated}" if u.repeated else ""
         probes = f", including probes: {u.probes}" if u.probes else ""
@@ -117,10 +119,7 @@ class Progress:
             lines.append(f"about {' and '.join(failed)}: {page}")
         if u.cached and not (u.calls or u.measured or u.retries or u.failures):
             answers = "the only answer" if u.cached == 1 else f"all {u.cached} answers"
-            lines.append(
-                f"{answers} came from the cache; use --fresh, or the "
-                "option store: {max_age: 0}, to ask again"
-            )
+            lines.append(f"{answers} came from the cache; {remedy} to ask again")
         if u.retries:
             lines.append(f"tried again: {_listing(u.retries)}")
         if u.failures:

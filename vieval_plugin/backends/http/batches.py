@@ -218,7 +218,7 @@ class Batches:
             raise Refused(
                 Status.API_ERROR,
                 problem.kind,
-                f"{problem.reason}, {sends} times",
+                problem.after(sends),
             )
         async with self._turn:
             if request not in self._waiting:

@@ -101,6 +101,10 @@ class Again(Exception):
         self.wait = wait
         self.limited = limited
 
+    def after(self, sends: int) -> str:
+        """Reason after a number of tries, which it states if there were several."""
+        return self.reason if sends == 1 else f"{self.reason}, {sends} times"
+
 
 @dataclass(frozen=True)
 class _Family:

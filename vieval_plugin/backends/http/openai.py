@@ -103,6 +103,8 @@ _WITH_LENGTHS = "enforced with lengths"
 # what an answer is of which the server says only that the token limit was reached
 _STARVED = {"choices": [{"message": {"content": ""}, "finish_reason": "length"}]}
 _CONTEXT = re.compile(r"context (?:length|size|window)\D{0,40}(\d+)")
+#: Models that this process has announced as unverified: a plan has a run for each sample.
+_unverified = set[str]()
 
 Send: TypeAlias = Callable[..., Awaitable[JsonObject]]  # of `Server.post`
 
@@ -372,7 +374,8 @@ class OpenAIBackend:
         )
         if self._store and not remembered and sight.sight != Sight.BLIND:
             self._store.remember(name, sight.sight)
-        if sight.sight == Sight.UNKNOWN:
+        if sight.sight == Sight.UNKNOWN and self._where not in _unverified:
+            _unverified.add(self._where)
             announce(
                 f"could not verify that {self.model} sees images: its reply does "
                 f"not mention a colour ({sight.evidence})"

@@ -82,7 +82,7 @@ _LONGEST_CAUSE = 160  # characters of a cause that are shown
 _CONNECT = 30.0
 _SILENT_FAILURES = 3  # tries in a row that may fail before the user is told
 _PROXY_LOGIN = 407
-_NO_FILE = "cannot download a file"
+NO_FILE = "cannot download a file"
 
 
 def connection_fault(error: Exception, server: str, by: str = "") -> Again | Denied:
@@ -421,7 +421,7 @@ class Server:
         refused = Refused(
             Status.API_ERROR,
             problem.kind,
-            f"{problem.reason}, {request.sends} times",
+            problem.after(request.sends),
         )
         if request.spent and self._last_answer > started:
             raise refused
@@ -708,21 +708,21 @@ class Server:
                 raise Refused(
                     refused.status,
                     refused.kind,
-                    f"{_NO_FILE}: {refused.reason}",
+                    f"{NO_FILE}: {refused.reason}",
                     refused.code,
                 ) from None
             except VievalError:
                 raise Refused(
                     Status.API_ERROR,
                     "no file",
-                    f"{_NO_FILE}: its address is not valid",
+                    f"{NO_FILE}: its address is not valid",
                 ) from None
             request.failed(problem.limited, with_most=False)
             if request.spent:
                 raise Refused(
                     Status.API_ERROR,
                     problem.kind,
-                    f"{_NO_FILE}: {problem.reason}, {request.sends} times",
+                    f"{NO_FILE}: {problem.after(request.sends)}",
                 )
             self.usage.retries[problem.kind] += 1
             await asyncio.sleep(

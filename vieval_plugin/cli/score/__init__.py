@@ -174,12 +174,15 @@ def _file_beside(name: str) -> Path:
     the hub.
     """
     from vieval_plugin.text.errors import VievalError
-    from vieval_plugin.text.untrusted import exists, path_of, real
+    from vieval_plugin.text.untrusted import exists, has_scheme, path_of, real
 
     path = path_of(name)
     if not exists(path):
+        if has_scheme(name):
+            raise VievalError(f"--out FILE (or --plan) is required for {name}")
         raise VievalError(
-            f"--out FILE (or --plan) is required for {name}, which is not a local file or folder"
+            f"{name}: no such file or folder; for a data set of the Hugging Face Hub, "
+            "pass --out FILE (or --plan)"
         )
     path = real(path)
     stem = path.stem if path.is_file() else path.name
@@ -298,6 +301,7 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
     inputs = inputs_of(request.source, options.command)
     with log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
         folder = options.out.parent if options.out else Path()
+        is_resumed = log.total > 0
         unable = _judge_all(log, request, options.label, folder, not images)
         complete = {
             run: source
@@ -314,7 +318,7 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
         log.complete = log.total == sum(map(log.count, complete))
         if log.complete and not scored.progress.failed_calls:
             remove_batches(options, request.batch)
-    _tell(options, scored, images)
+    _tell(options, scored, images, is_resumed)
     _say_notes(options, (source.calibration_note for source in sources))
     tell(*lines_by_reason(unable))
     is_bad = unable or scored.bad_rows or scored.progress.failed_calls
@@ -386,7 +390,9 @@ def _tell_ended(log: VerdictLog, progress: Progress) -> None:
         tell(f"saved {verdicts} to {log.path}; run the same command again to resume")
 
 
-def _tell(options: ScoreOptions, scored: Scored, images: bool) -> None:
+def _tell(
+    options: ScoreOptions, scored: Scored, images: bool, is_resumed: bool
+) -> None:
     """Print summaries and what was written; of images the latter alone, as their verdicts are
     printed already.
     """
@@ -394,6 +400,8 @@ def _tell(options: ScoreOptions, scored: Scored, images: bool) -> None:
     from vieval_plugin.text.escaping import say
 
     if not images or (scored.progress.failed_calls and scored.progress.usage.calls):
+        if is_resumed:
+            tell("all counts below include the interrupted run")
         tell(scored.progress)
     if not images:
         for judge, summary in scored.summaries.values():

@@ -21,7 +21,6 @@ from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.readers.absent_images import require_images
-from vieval_plugin.run.router import ASKS_A_MODEL
 from vieval_plugin.text.errors import VievalError
 
 WhyNot: TypeAlias = Callable[[Task], "Why | None"]
@@ -111,7 +110,7 @@ def _unanswered(task: Task, is_scorer: bool) -> Why | None:
     if is_scorer and spec.pack is not None:
         return Why(
             "their judges ask a model, so they require another --model",
-            f"{ASKS_A_MODEL} ({task.name})",
+            f"{task.name}: {task.judge} asks a model; use --model vieval_openai",
         )
     return None
 

@@ -79,6 +79,7 @@ class VievalImages(_Generating):
         self.images = PrecomputedImages(path_of(source), str(name))
 
     def answers(self, requests: Sequence[ImageRequest]) -> list[str]:
+        self.images.require_any(requests)
         return list(map(self.images.answer, requests))
 
 

@@ -29,8 +29,8 @@ _REMARKS = f"{REMARKS}{_FILTER}"
 _NOTE = """
 
 VIEval: n is the number of cases behind a metric; failed samples have no score. The results file
-has all other metrics. For a page, pass --output_path DIR --log_samples, then run `vieval report DIR
---out REPORT`."""
+has all other metrics. For a page, run `vieval report DIR --out REPORT` on the DIR of --output_path;
+it requires --log_samples."""
 
 
 def install() -> None:
