@@ -195,10 +195,10 @@ def soak(folder: Path, minutes: float, rows: int, seed: int) -> None:
         start_thread(server_log.writelines, server.stderr)
         worker = Worker(score_command(folder), worker_log)
         clients = Clients(address, images, seed)
-        begun = time.monotonic()
+        start = time.monotonic()
         try:
             for step in range(1, 13):
-                while time.monotonic() < begun + step * minutes * 5:
+                while time.monotonic() < start + step * minutes * 5:
                     time.sleep(1)
                     worker.kill_in_time()
                 finished = len(list((folder / "out").rglob("*.parquet")))

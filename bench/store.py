@@ -35,21 +35,21 @@ REPLY = Text(json.dumps(ANSWER), 900, 80)
 class Timed:
     """When many calls began and ended, and the seconds that the longest took."""
 
-    begun: float
+    start: float
     ended: float
     longest: float
 
 
 def timed(call: Callable[[str], object], keys: Iterable[str]) -> Timed:
-    begun = time.perf_counter()
-    before = begun
+    start = time.perf_counter()
+    before = start
     longest = 0.0
     for key in keys:
         call(key)
         now = time.perf_counter()
         longest = max(longest, now - before)
         before = now
-    return Timed(begun, before, longest)
+    return Timed(start, before, longest)
 
 
 def keys(who: int, count: int) -> list[str]:
@@ -126,11 +126,11 @@ def main() -> None:
             files = [Path(name) / file] * processes
             counts = [given.replies] * processes
             runs = list(pool.map(action, files, range(processes), counts))
-            begun = min(run.begun for run in runs)
+            start = min(run.start for run in runs)
             ended = max(run.ended for run in runs)
             longest = max(run.longest for run in runs)
             replies = sum(counts)
-            rows.append([who, replies, replies / (ended - begun), longest * 1000])
+            rows.append([who, replies, replies / (ended - start), longest * 1000])
     print(f"{here}. Replies of {len(REPLY.text)} characters.\n")
     columns = {
         "": "",

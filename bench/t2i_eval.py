@@ -134,14 +134,14 @@ def measure(url: str, files: list[Path], latency: float, capacity: int) -> list[
 def main() -> None:
     parser = script_parser(__doc__, samples=300, capacity=32, side=512)
     parser.add_argument("--latency", type=float, default=0.2)
-    given = parser.parse_args()
-    server = (given.latency, given.capacity)
+    options = parser.parse_args()
+    server = (options.latency, options.capacity)
     rows = []
     with (
         tempfile.TemporaryDirectory() as folder,
-        scripted_server(latency=given.latency, capacity=given.capacity) as url,
+        scripted_server(latency=options.latency, capacity=options.capacity) as url,
     ):
-        files = copies(Path(folder), given.samples + 2, given.side)
+        files = copies(Path(folder), options.samples + 2, options.side)
         measure(url, files[:1], *server)  # imports and the probe for schemas
         rows.append(measure(url, files[1:2], *server))
         rows.append(measure(url, files[2:], *server))

@@ -102,21 +102,23 @@ def main() -> None:
     parser = script_parser(__doc__, images=200, texts=2000, side=512, concurrent=32)
     parser.add_argument("--url", help="an OpenAI-compatible server beside the fake one")
     parser.add_argument("--model", default="tiny")
-    given = parser.parse_args()
+    options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         # Each pass at a server has pictures of its own: what one left in the cache must not serve
         # the next.
-        pictures = photographs(Path(folder), 2 * given.images, given.side)
-        grouped = pairs(pictures[: given.images], given.texts)
-        mixed = shuffled(pairs(pictures[given.images :], given.texts))
+        pictures = photographs(Path(folder), 2 * options.images, options.side)
+        grouped = pairs(pictures[: options.images], options.texts)
+        mixed = shuffled(pairs(pictures[options.images :], options.texts))
         with fake_server(latency=0.2, capacity=32) as url:
             name = "fake server, 200 ms"
-            rows.append(measure(name, url, "fake", grouped, given.concurrent))
-        if given.url:
+            rows.append(measure(name, url, "fake", grouped, options.concurrent))
+        if options.url:
             for order, samples in (("together", grouped), ("taking turns", mixed)):
-                name = f"{given.model}, an image's texts {order}"
-                row = measure(name, given.url, given.model, samples, given.concurrent)
+                name = f"{options.model}, an image's texts {order}"
+                row = measure(
+                    name, options.url, options.model, samples, options.concurrent
+                )
                 rows.append(row)
     print(conditions())
     columns = (

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from vieval_plugin.api.conclusion import Conclusion
     from vieval_plugin.run.progress import Progress
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
+    Commands = _SubParsersAction[Any]
 
 #: The commands by task, in the order of the help, each with what it does.
 GROUPS = {

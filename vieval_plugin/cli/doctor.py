@@ -191,18 +191,18 @@ async def _server(
         "patience": _SECONDS / 4,
         "retries": 0,
     }
-    found = ServerFindings(())
+    findings = ServerFindings(())
     try:
         async with backend_of(
             name, backbone.model_copy(update=short), Usage()
         ) as backend:
-            found = await _text_findings(where, backend)
-            if found.model:
-                found = await _image_findings(where, backend, found)
+            findings = await _text_findings(where, backend)
+            if findings.model:
+                findings = await _image_findings(where, backend, findings)
     except (Refused, VievalError) as error:
         problem = Check(State.PROBLEM, f"{where}: {error}")
-        found = replace(found, checks=(*found.checks, problem))
-    return found
+        findings = replace(findings, checks=(*findings.checks, problem))
+    return findings
 
 
 async def _text_findings(where: str, backend: OpenAIBackend) -> ServerFindings:
@@ -233,7 +233,7 @@ async def _text_findings(where: str, backend: OpenAIBackend) -> ServerFindings:
 
 
 async def _image_findings(
-    where: str, backend: OpenAIBackend, found: ServerFindings
+    where: str, backend: OpenAIBackend, findings: ServerFindings
 ) -> ServerFindings:
     """Add whether a model sees an image, and accepts two images in one question."""
     from vieval_plugin.backends.http.sight import Sight
@@ -242,7 +242,7 @@ async def _image_findings(
     if checked.sight == Sight.BLIND:
         reason = f"does not see images ({checked.evidence}); serve a vision model"
         problem = Check(State.PROBLEM, f"{where}: {reason}")
-        return replace(found, checks=(*found.checks, problem), sees=False)
+        return replace(findings, checks=(*findings.checks, problem), sees=False)
     sight = Check(State.OK, f"{where}: sees images")
     if checked.sight == Sight.UNKNOWN:
         reason = (
@@ -250,15 +250,15 @@ async def _image_findings(
             f"colour ({checked.evidence})"
         )
         sight = Check(State.UNSURE, f"{where}: {reason}")
-    checks = [*found.checks, sight]
+    checks = [*findings.checks, sight]
     if reason := await backend.refusal_of_two_images():
-        problem = (
+        refusal = (
             f"{where}: refuses two images in one question ({reason}); "
             "configure the server to accept two images, because judges of edits "
             "show the source and the output"
         )
-        checks.append(Check(State.PROBLEM, problem))
-    return replace(found, checks=tuple(checks))
+        checks.append(Check(State.PROBLEM, refusal))
+    return replace(findings, checks=tuple(checks))
 
 
 async def _listed_model(url: str) -> str:
