@@ -147,7 +147,7 @@ def test_a_build_passes_by_sight_alone(judge, tmp_path, monkeypatch, vieval):
         }
         return json.dumps(document)
 
-    control = "Positive control passed: " if code == 0 else "Positive control failed: "
+    control = "Positive control passed: " if code == 0 else "Positive control"
     with FakeServer(reply=reply) as server:
         gate = [
             *split("rank new old --prompts prompts.csv --margin 0.1"),

@@ -209,7 +209,7 @@ def test_an_incomplete_run_is_read_only_if_asked(folder, server, vieval):
             ["rank", place],
             ["compare", place],
             ["label", place, "--out", page],
-            ["export", "viescore", place, "--out", folder / "e"],
+            ["export", "viescore", partial, "--out", folder / "e"],
         ]
         for command in commands:
             said = vieval(*command, code=1).err
