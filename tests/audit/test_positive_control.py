@@ -131,7 +131,7 @@ def test_a_build_passes_by_sight_alone(judge, tmp_path, monkeypatch, vieval):
         scores = [score(body)] * score_count(words_of(body))
         return json.dumps({"score": scores, "reasoning": digest_of(body).hexdigest()})
 
-    control = "Positive control passed: " if code == 0 else "Positive control failed: "
+    control = "Positive control passed: " if code == 0 else "Positive control"
     with FakeServer(reply=reply) as server:
         gate = (
             *split("rank new old --prompts prompts.csv --margin 0.1"),

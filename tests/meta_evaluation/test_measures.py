@@ -86,7 +86,7 @@ def test_a_package_brings_a_measure_in_one_file(tmp_path, capsys):
     assert main(command) == 0
     printed = capsys.readouterr().out
     assert "rates borealis' images better than aurora's." in printed
-    assert "Passes by score of borealis: 0.94" in printed
+    assert "Passes by O of borealis: 0.94" in printed
     page = re.sub(r"<[^>]+>", "", Path("rank.html").read_text())
     assert "Passes by O (overall), by viescore" in page
     findings = json.loads(Path("tables/findings.json").read_text())
@@ -96,7 +96,7 @@ def test_a_package_brings_a_measure_in_one_file(tmp_path, capsys):
     values = {row["system"]: float(row["value"]) for row in shares}
     assert values == {"aurora": 0.5, "borealis": 0.9375}
     assert main(["report", "v.jsonl", "--out", "report"]) == 0
-    assert "Passes by score of borealis" in Path("report/report.md").read_text()
+    assert "Passes by O of borealis" in Path("report/report.md").read_text()
     gate = ["rank", "v.jsonl", "--margin", "0.05", "--no-control", "--json", "g.json"]
     capsys.readouterr()
     assert main(gate) == 3
