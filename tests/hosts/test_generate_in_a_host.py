@@ -165,7 +165,10 @@ def test_a_prompt_without_an_image_is_no_zero_and_is_told(folder, tmp_path, caps
     PIL.Image.new("RGB", (8, 8)).save(other_prompts / "cat.png")
     with pytest.raises(SystemExit):
         run(tmp_path, images(other_prompts))
-    assert "other has no image for any of 6 prompts" in capsys.readouterr().err
+    assert (
+        "other has no image for any prompt (6 prompts, first uid "
+        in capsys.readouterr().err
+    )
     worst = run(tmp_path, images(folder), statistics={"failures": "worst"})
     [scored] = [in_process.read(worst)[0]["results"][SSIM]]
     found = scored["SC_mean_value,none"]
