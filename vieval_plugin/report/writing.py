@@ -136,13 +136,16 @@ def section_tables(
         if not board.measure.uses_ratings
     ]
     boards = [*section.headlines, *generators]
-    tables = [
+    headlines = [
         leaderboard_table(board, section.beside(board), f"headline_{n}")
         for n, board in enumerate(boards, 1)
     ]
     tables = [
         table for member in section.corrected for table in corrected_tables(member)
-    ] + tables
+    ]
+    tables += [
+        replace(table, title=section.page_words(table.title)) for table in headlines
+    ]
     paired = [board for board in generators if board.comparison.all_pairs]
     tables += [
         pairs_table(board, f"differences_{n}") for n, board in enumerate(paired, 1)
