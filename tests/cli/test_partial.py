@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import math
 import re
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import a_sample, a_verdict_file, some_scores
-from tests.fake_server import FakeServer, named
+from tests.fake_server import FakeServer, Fault, named
 from tests.playing import scripted
 from tests.stored_results import read_lines
 from tests.verdict_files import copied, runs_of
@@ -48,10 +49,16 @@ def asked():
 
 @pytest.fixture
 def server(asked):
+    """A server that stops answering after `held_after` prompts while that is set."""
+
     def count(_number, body):
-        asked.update(re.findall(r"noise \d+", json.dumps(body)))
+        prompts = re.findall(r"noise \d+", json.dumps(body))
+        asked.update(prompts)
+        is_held = len(asked) > running.held_after
+        return Fault("hang") if is_held else None
 
     with FakeServer(faults=count) as running:
+        running.held_after = math.inf
         yield running
 
 
@@ -67,11 +74,13 @@ CODE = "import sys; from vieval_plugin.cli import main; sys.exit(main(sys.argv[1
 def killed(folder, server, count):
     """A run in a process of its own that kill -9 ends as soon as so many verdicts are there."""
     partial = folder / "v.jsonl.partial"
+    server.held_after = count + 16  # else a quick run ends before it is killed
     command = [sys.executable, "-c", CODE, *scoring(folder, server)]
     with subprocess.Popen(command, cwd=HERE, stderr=subprocess.DEVNULL) as process:
         until(lambda: partial.exists() and partial.read_bytes().count(b"\n") > count)
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
+    server.held_after = math.inf
     return partial
 
 

@@ -266,7 +266,8 @@ def test_a_full_queue_is_waited_for(same, monkeypatch, room, count):
     assert len(service.paid) == 2 * count
     every = service.batches.values()
     sizes = [service._size(batch) for batch in every if batch["status"] == "completed"]
-    assert min(sizes) > min(room, 40) // 4  # none is cut more often than it must be
+    # none is cut more often than it must be: how full the queue is when one is sent is chance
+    assert 4 * sum(sizes) > len(sizes) * min(room, 40)
     assert said.count("vieval: wave ") == 1
 
 

@@ -67,9 +67,9 @@ class PrecomputedImages:
         if requests and not any(map(self._files_for, requests)):
             uid = requests[0].conditions.id.uid
             raise VievalError(
-                f"{self.path} has no image for any of {plural(len(requests), 'prompt')} "
-                f"(first: uid {uid!r}); pass the folder of their images, each called by "
-                "its uid"
+                f"{self.path} has no image for any prompt "
+                f"({plural(len(requests), 'prompt')}, first uid {uid!r}); pass the folder "
+                "of their images, each called by its uid"
             )
 
     def _files_for(self, request: ImageRequest) -> Mapping[int, Path]:

@@ -141,7 +141,8 @@ def section_tables(
     for member in section.corrected:
         tables += corrected_tables(member)
     for n, board in enumerate((*section.headlines, *generators), 1):
-        tables.append(leaderboard_table(board, section.beside(board), f"headline_{n}"))
+        table = leaderboard_table(board, section.beside(board), f"headline_{n}")
+        tables.append(replace(table, title=section.page_words(table.title)))
     paired = [board for board in generators if board.comparison.all_pairs]
     for n, board in enumerate(paired, 1):
         tables.append(pairs_table(board, f"differences_{n}"))
