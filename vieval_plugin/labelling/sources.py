@@ -32,6 +32,7 @@ from vieval_plugin.results.shard_verdicts import (
     record_named,
 )
 from vieval_plugin.results.unjudged import is_run, load_unjudged
+from vieval_plugin.run.verdict_log import partial_file
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import exists, is_below, isdir, path_of
@@ -75,7 +76,7 @@ def read_to_label(
     """
     if is_shards(path_of(inputs[0])):
         return _read_shards(path_of(inputs[0]), inputs[1:], partial)
-    verdicts = [name for name in inputs if is_own(path_of(name))]
+    verdicts = [name for name in inputs if _is_of_verdicts(path_of(name))]
     if verdicts and len(verdicts) == len(inputs):
         return _of_verdicts(verdicts, partial)
     if verdicts:
@@ -202,6 +203,11 @@ def _read_images(labelled: ToLabel) -> ToLabel:
         if not examine(image).plain:  # whose colours may have no agreed range
             decode(image)
     return replace(labelled, judged=judged)
+
+
+def _is_of_verdicts(path: Path) -> bool:
+    """True for a file of verdicts, also of one that an incomplete run has yet to write."""
+    return is_own(path) or (not exists(path) and exists(partial_file(path)))
 
 
 def _read_shards(
