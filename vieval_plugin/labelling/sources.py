@@ -23,7 +23,7 @@ from vieval_plugin.readers.places import is_shards
 from vieval_plugin.readers.rows import Row, read_lines
 from vieval_plugin.readers.samples import SampleSource
 from vieval_plugin.records import OWN, InputRow
-from vieval_plugin.results.own_verdicts import is_own
+from vieval_plugin.results.own_verdicts import is_own, written_file
 from vieval_plugin.results.rows import rows_of
 from vieval_plugin.results.shard_sample import sample_shards
 from vieval_plugin.results.shard_verdicts import (
@@ -32,7 +32,6 @@ from vieval_plugin.results.shard_verdicts import (
     record_named,
 )
 from vieval_plugin.results.unjudged import is_run, load_unjudged
-from vieval_plugin.run.verdict_log import partial_file
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import exists, is_below, isdir, path_of
@@ -76,7 +75,8 @@ def read_to_label(
     """
     if is_shards(path_of(inputs[0])):
         return _read_shards(path_of(inputs[0]), inputs[1:], partial)
-    verdicts = [name for name in inputs if _is_of_verdicts(path_of(name))]
+    files = [str(written_file(path_of(name))) for name in inputs]
+    verdicts = [file for file in files if is_own(path_of(file))]
     if verdicts and len(verdicts) == len(inputs):
         return _of_verdicts(verdicts, partial)
     if verdicts:
@@ -203,11 +203,6 @@ def _read_images(labelled: ToLabel) -> ToLabel:
         if not examine(image).plain:  # whose colours may have no agreed range
             decode(image)
     return replace(labelled, judged=judged)
-
-
-def _is_of_verdicts(path: Path) -> bool:
-    """True for a file of verdicts, also of one that an incomplete run has yet to write."""
-    return is_own(path) or (not exists(path) and exists(partial_file(path)))
 
 
 def _read_shards(

@@ -23,9 +23,9 @@ from vieval_plugin.results.documents import (
     read_verdict,
 )
 from vieval_plugin.run.verdict_lines import run_file
-from vieval_plugin.run.verdict_log import HEADER, read_header
+from vieval_plugin.run.verdict_log import HEADER, partial_file, read_header
 from vieval_plugin.text.errors import UPGRADE, VievalError, line_of
-from vieval_plugin.text.untrusted import path_of
+from vieval_plugin.text.untrusted import exists, path_of
 from vieval_plugin.text.yaml_json import JsonObject, first_row, read_json
 
 _VERDICT = (
@@ -44,6 +44,14 @@ def is_own(path: Path) -> bool:
     """Tell by its first line whether `vieval score` wrote a file."""
     names = first_row(path).keys()
     return names >= {"run", "vieval"} or names >= HEADER
+
+
+def written_file(path: Path) -> Path:
+    """The file of `vieval score` at a path: OUT.partial where an incomplete run has not yet
+    written OUT.
+    """
+    partial = partial_file(path)
+    return partial if not exists(path) and exists(partial) else path
 
 
 def records_of(path: Path) -> Iterator[Record]:
