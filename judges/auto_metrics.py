@@ -125,11 +125,12 @@ def measured_step(name: str, reply: Reply) -> Step:
     """The step of a measurement, with its value as it is, or of its failure."""
     if isinstance(reply, Failure):
         return Step((name,), reply.status, reason=reply.reason)
+    returned = reply.value if isinstance(reply, Measurement) else type(reply).__name__
     if not isinstance(reply, Measurement) or not math.isfinite(reply.value):
         return Step(
             (name,),
             Status.TOOL_ERROR,
-            reason=f"expected a finite number, got {reply}",
+            reason=f"the metric must return a finite number, got {returned}",
         )
     value = reply.value
     return Step((name,), Status.OK, (value,), f"{value:.6g}", reply.by)

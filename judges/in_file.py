@@ -85,7 +85,8 @@ def spec_of(pack: Pack) -> JudgeSpec:
         _refuse(pack, "judge", reason)
     if not _NAME.fullmatch(manifest.name):
         reason = (
-            f"must contain only lowercase letters, digits and _, got {manifest.name!r}"
+            "must begin with a lowercase letter and contain at most 61 lowercase letters, "
+            f"digits and _, got {manifest.name!r}"
         )
         _refuse(pack, "name", reason)
     answer_form = "network" if manifest.network else manifest.replies

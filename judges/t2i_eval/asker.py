@@ -45,8 +45,8 @@ class T2IEvalOptions:
     )
     mode: Mode = option(
         "individual",
-        "one call per question and stage (for small models), or three calls in total "
-        "(for strong models)",
+        "ask one call per question and stage, for small models (individual), or three calls in "
+        "total, for strong models (framework)",
     )
     extraction: Literal["own", "given"] = option(
         "own",

@@ -60,7 +60,9 @@ def test_leaderboard(approve_text):
             {"few": 1.0, "a": 0.7, "b": 0.65}, partial=("few",)
         ),
         "only one with a rank": board_of({"few": 0.2, "all": 0.9}, partial=("few",)),
-        "two not above the constant": board_of({"a": 0.9, "b": 0.42, "c": 0.2}),
+        "two not shown to beat a constant answer": board_of(
+            {"a": 0.9, "b": 0.42, "c": 0.2}
+        ),
     }
     approve_text({name: answer(board).lines for name, board in boards.items()})
 
@@ -119,7 +121,7 @@ def test_card(approve_text):
         "better": titled(0.02, 0.2, 0.01),
         "as good, with a lower number": titled(-0.03, 0.01),
         "below the best": titled(-0.2, -0.01, 0.01),
-        "not above the constant": judge(
+        "not shown to beat a constant answer": judge(
             others=[published("A", 0.3, 0.001)], below_constant=True
         ),
         "better on one type, not shown on another": beside(

@@ -56,7 +56,7 @@ def test_each_says_its_source_and_its_licence():
     assert trainable == ours | generated | demos | {"generate_prompts"}
 
 
-@pytest.mark.parametrize("name", BENCHMARKS.keys() - DEMOS - BY_HOST)
+@pytest.mark.parametrize("name", sorted(BENCHMARKS.keys() - DEMOS - BY_HOST))
 def test_absent_files_are_one_line_that_says_what_to_do(tmp_path, name):
     for part in BENCHMARKS[name].parts:
         [line] = BENCHMARKS[name].missing(tmp_path, part)

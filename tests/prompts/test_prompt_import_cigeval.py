@@ -355,7 +355,7 @@ RATING = "Mask_Guided_IE_Task_1_evaluation"
 @pytest.mark.parametrize(
     ("where", "change", "line"),
     [
-        *((file, lambda path: path.unlink(), "cannot be read as Python ([Errno 2]") for file in (NOTES, SCENES)),
+        *((file, lambda path: path.unlink(), "cannot be read as Python (No such file") for file in (NOTES, SCENES)),
         (NOTES, anew("def get_tool_text(:"), "cannot be read as Python (invalid syntax"),
         (SCENES, anew("sgPrompt = " + "(" * 5000), "cannot be read as Python ("),
         (SCENES, anew("sgPrompt = 'x'" + " + 'x'" * 9000), "cannot be read as Python ("),

@@ -20,7 +20,7 @@ EDIT, CONSTANTS = "image_edition/pairwise.txt", "src/prompt/templates.py"
 #: By judge, a file of its checkout, and what is said where that is not there.
 FILES = {
     "viescore": ("questions/prompts_0shot/rule_PQ.txt", "0shot: rule_PQ.txt missing"),
-    "cigeval": ("agent/prompt_agent.py", "cannot be read as Python ([Errno 2]"),
+    "cigeval": ("agent/prompt_agent.py", "cannot be read as Python (No such file"),
     "pairwise": (f"genaibench/templates/{EDIT}", f"{EDIT}: the wording is not a file"),
     "t2i_eval": (CONSTANTS, "INTRINSIC_ANSWER_TEMPLATE"),
 }

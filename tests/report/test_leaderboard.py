@@ -279,10 +279,13 @@ def test_a_place_that_depends_on_failures_is_marked(tmp_path, vieval):
 def test_a_judge_that_does_not_look_is_marked(tmp_path, vieval):
     given = runs_of(tmp_path, blind=blind, right=right)
     for where, text in everywhere(tmp_path, vieval, *given).items():
-        assert "not above the constant" in text, where
-    assert marks(tmp_path / "out") == {"blind": "not above the constant", "right": ""}
+        assert "not shown to beat a constant answer" in text, where
+    assert marks(tmp_path / "out") == {
+        "blind": "not shown to beat a constant answer",
+        "right": "",
+    }
     compared = vieval("compare", *given, "--out", tmp_path / "compared").out
-    assert "not above the constant" in compared
+    assert "not shown to beat a constant answer" in compared
     assert (tmp_path / "compared" / "numbers.csv").exists()
 
 
@@ -292,4 +295,4 @@ def test_one_judge_alone_is_marked_too(tmp_path, vieval):
     said = "blind is not shown to be better than a constant answer on vieval_demo."
     assert printed.startswith(said)
     first, *_ = csv_rows(tmp_path / "out" / "vieval_demo_headline_1.csv")
-    assert first["marks"] == "not above the constant"
+    assert first["marks"] == "not shown to beat a constant answer"

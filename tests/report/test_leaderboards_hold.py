@@ -142,7 +142,7 @@ def test_far_below_the_ceiling_and_no_better_than_a_constant_are_both_said():
         ceiling,
     )
     assert "Not shown to be better than the best constant answer: blind." in text
-    assert marks_of(made, "blind") == ("not above the constant",)
+    assert marks_of(made, "blind") == ("not shown to beat a constant answer",)
 
 
 def test_failures_that_decide_a_place_are_marked_and_missing_samples_are_no_failures():

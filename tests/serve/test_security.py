@@ -83,4 +83,4 @@ def test_an_address_of_others_has_number_addresses_and_own_names():
 
 def test_a_port_that_is_taken_is_one_line(open_to_all, vieval):
     flags = ("--reward", "r=sharpness", "--port", open_to_all.port)
-    assert "pass another --port" in vieval("serve", *flags, code=1).err
+    assert "pass another --host or --port" in vieval("serve", *flags, code=1).err

@@ -124,7 +124,7 @@ def test_each_choice_decides(scorer, data, tmp_path, changed, monkeypatch):
         weights[name][row] += 1
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         said = refusal(scored, folder, edits[:4])
-        assert "trained on a base whose weights differ from those of" in said
+        assert "is not the base that the head was trained on" in said
         # the row itself is not read before the token is said: without the check a head reads at the
         # token what it made
         lines = description.read_text().splitlines()

@@ -112,10 +112,14 @@ def _groups(pairs: Sequence[JsonObject]) -> list[JsonObject]:
         letters = sorted(candidates)
         first_row = rows[0]
         size = first_row["size"]
-        if len(letters) != size or len(rows) > math.comb(size, 2):
+        if len(letters) != size:
             raise ValueError(
-                f"group {name} must have {size} candidates, got {len(letters)} in "
-                f"{plural(len(rows), 'row')}"
+                f"group {name} must have {size} candidates, got {len(letters)}"
+            )
+        if len(rows) > math.comb(size, 2):
+            raise ValueError(
+                f"group {name} must have at most {plural(math.comb(size, 2), 'row')}, "
+                f"got {len(rows)}"
             )
         contests.append(
             {

@@ -122,8 +122,8 @@ class _Reading:
         for name in parts:
             if not re.fullmatch(r"[\w.-]{1,60}", name):
                 raise VievalError(
-                    f"{self.table.name}: {column} names parts, so it must contain "
-                    f"only letters, digits, _, - and ., got {name[:80]!r}"
+                    f"{self.table.name}: {column} names parts, so it must have 1 to 60 "
+                    f"letters, digits, _, - and ., got {name[:80]!r}"
                 )
         if len(parts) > _MOST_PARTS:
             raise VievalError(

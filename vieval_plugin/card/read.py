@@ -17,7 +17,7 @@ from vieval_plugin.records import Run
 from vieval_plugin.results.host_samples import CARD_JSON
 from vieval_plugin.results.runs import Results, load_results
 from vieval_plugin.run.verdict_lines import run_file
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import UPGRADE, VievalError, system_reason
 from vieval_plugin.text.untrusted import isdir, isfile
 from vieval_plugin.text.wording import plural
 from vieval_plugin.text.yaml_json import read_json
@@ -46,7 +46,7 @@ def read_card(path: Path) -> Card:
             document = read_json(stream.read(_LARGEST + 1))
     except (OSError, ValueError) as error:
         raise VievalError(
-            f"{file}: the card cannot be read ({error}); create one with `vieval card`"
+            f"{file}: the card cannot be read ({system_reason(error)}); create one with `vieval card`"
         ) from None
     if not isinstance(document, dict) or "card" not in document:
         raise VievalError(f"{file}: not a model card; create one with `vieval card`")
@@ -55,7 +55,10 @@ def read_card(path: Path) -> Card:
         mismatch = (
             f"the card has version {version}, but this VIEval reads version {VERSION}"
         )
-        raise VievalError(f"{file}: {mismatch}; run `vieval card` again")
+        remedy = "run `vieval card` again"
+        if isinstance(version, int) and version > VERSION:
+            remedy = UPGRADE
+        raise VievalError(f"{file}: {mismatch}; {remedy}")
     try:
         card = _CARD.validate_python(document)
     except ValidationError as error:

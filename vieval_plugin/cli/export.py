@@ -67,9 +67,8 @@ class ExportOptions(BenchmarkOptions, PartialOptions):
     rebalance: bool = flag("balance sub-tasks and scores, if the judge defines how")
     seed: int = flag("random seed (default: %(default)s)", 0)
     margin: float | None = flag(
-        "maximum distance of a verdict from the human mean for examples (default: 0.3); with "
-        "--pairs, write all pairs whose scores differ by at least this value, instead of the "
-        "best and the worst image",
+        "without --pairs, maximum distance of a score from the mean human rating (default: 0.3); "
+        "with --pairs, write all pairs whose scores differ by at least this value",
         type=number_between(0, 1, float),
     )
 

@@ -46,7 +46,11 @@ def select_subset(
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise VievalError(f"{path}: cannot read the list of uids ({error})") from None
+        reason = getattr(error, "strerror", "not UTF-8")
+        raise VievalError(
+            f"{path}: cannot read the list of uids ({reason}); set the option `uids` to a "
+            "readable file"
+        ) from None
     if path.suffix == ".json":
         split = _read_split(path, text, folders)
         selected = [

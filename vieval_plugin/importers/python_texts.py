@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from vieval_plugin.text.errors import VievalError, line_of
+from vieval_plugin.text.errors import VievalError, system_reason
 
 #: Texts by name.
 Texts: TypeAlias = Mapping[str, str]
@@ -48,7 +48,7 @@ def read(path: Path, earlier: Texts | None = None) -> tuple[ast.Module, dict[str
                     texts |= {} if text is None else {node.id: text}
         return module, texts
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError) as error:
-        message = line_of(error)
+        message = system_reason(error)
         raise VievalError(
             f"{path}: cannot be read as Python ({message[:200]}); pass {CHECKOUT}"
         ) from None

@@ -22,7 +22,7 @@ from vieval_plugin.importers.importing import (
 )
 from vieval_plugin.importers.python_texts import Texts
 from vieval_plugin.prompts.packs import built_in, load
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, system_reason
 from vieval_plugin.text.yaml_json import read_json
 
 _PLACEHOLDER = re.compile("<(prompt|instruction|subject)>")
@@ -197,4 +197,4 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise VievalError(f"{path}: cannot be read ({error})") from None
+        raise VievalError(f"{path}: cannot be read ({system_reason(error)})") from None

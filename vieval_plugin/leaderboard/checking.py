@@ -76,7 +76,7 @@ def check_submission(
         problems += lines[:MOST_PROBLEMS]
         if len(lines) > MOST_PROBLEMS:
             further_count = len(lines) - MOST_PROBLEMS
-            problems.append(f"{entry.title}: {further_count} more problems")
+            problems.append(f"{entry.title}: {plural(further_count, 'more problem')}")
     if not checked and not problems:
         benchmarks = ", ".join(descriptions())
         problems.append(

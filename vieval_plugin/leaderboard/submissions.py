@@ -17,7 +17,7 @@ from vieval_plugin.judges.protocol import Verdict
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import Provenance, Record, Run, rated_record
 from vieval_plugin.results.runs import results_of
-from vieval_plugin.text.errors import VievalError, line_of
+from vieval_plugin.text.errors import UPGRADE, VievalError, line_of
 from vieval_plugin.text.yaml_json import read_json
 
 VERSION = 1
@@ -107,10 +107,13 @@ def read_submissions(folder: Path) -> list[Submission]:
 def _read(path: Path) -> Submission:
     try:
         document = read_json(path.read_bytes())
-        if not isinstance(document, dict) or document.get("submission") != VERSION:
+        version = document.get("submission") if isinstance(document, dict) else None
+        if version != VERSION:
+            remedy = "create one with `vieval leaderboard add`"
+            if isinstance(version, int) and version > VERSION:
+                remedy = UPGRADE
             raise VievalError(
-                f"{path}: not a submission of version {VERSION}; create one with "
-                "`vieval leaderboard add`"
+                f"{path}: not a submission of version {VERSION}; {remedy}"
             )
         return _SUBMISSION.validate_python(document)
     except (OSError, ValueError) as error:  # of validation too, in several lines

@@ -196,8 +196,10 @@ def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
         unit = "groups"
     advice = ""
     if len(chosen) < enough:
-        advice = f" (--n {enough})"
-    sentence = f"a test requires {LEAST_FOR_A_TEST}, a decision {LEAST_RATED}"
+        advice = f". With the images available, use --n {enough}"
+    sentence = (
+        f"a test requires {LEAST_FOR_A_TEST}, and a decision requires {LEAST_RATED}"
+    )
     if fewest >= LEAST_RATED:
         difference = smallest_difference(TYPICAL_SPREAD, fewest)
         sentence = f"a difference of {difference:.2f} is found four times in five"

@@ -137,7 +137,7 @@ def _ranked(
         aspect=subject,
         statistic=WIN_RATE.name,
         measured=WIN_RATE.name,
-        title=f"Share of contests won (ties count as half), by {run.name}",
+        title=f"Share of contests won according to {run.name} (ties count as half)",
         why=_WHY,
         ends=(0.0, 1.0),
         compared=lambda _: compared,

@@ -27,7 +27,7 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.prompts.pack import REMINDER, Pack, PackQuestion
 from vieval_plugin.prompts.sandbox import PackEnvironment, PromptTemplateError
 from vieval_plugin.prompts.schema import Manifest, P, parsed
-from vieval_plugin.text.errors import VievalError, docs_url
+from vieval_plugin.text.errors import VievalError, docs_url, system_reason
 from vieval_plugin.text.untrusted import exists, is_below, isfile, path_of
 from vieval_plugin.text.yaml_json import read_yaml
 
@@ -231,4 +231,6 @@ def read_text(folder: Path, file: str, what: str = "template") -> str:
             )
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise VievalError(f"{path}: the {what} cannot be read ({error})") from None
+        raise VievalError(
+            f"{path}: the {what} cannot be read ({system_reason(error)})"
+        ) from None

@@ -51,7 +51,7 @@ from vieval_plugin.text.wording import decimals
 if TYPE_CHECKING:
     from vieval_plugin.results.shard_sample import FolderTotals, ScoreTotals
 
-NOT_ABOVE_CONSTANT = "not above the constant"
+NOT_ABOVE_CONSTANT = "not shown to beat a constant answer"
 PLACE_DEPENDS = "place depends on failures"
 _MARK_NOTES = {
     PLACE_DEPENDS: "the first place leaves out failed verdicts (`drop`); the second counts them "

@@ -25,7 +25,7 @@ from vieval_plugin.results.lookup import open_results
 from vieval_plugin.results.prompt_differences import text_difference
 from vieval_plugin.results.runs import Results
 from vieval_plugin.results.sources import source_of
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, system_reason
 from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.wording import plural
 from vieval_plugin.text.yaml_json import read_json
@@ -383,7 +383,7 @@ def add_night(path: Path, night: Night) -> list[Night]:
             os.fsync(file)
     except (OSError, UnicodeDecodeError) as error:
         raise VievalError(
-            f"{path}: cannot be read or written ({error}); choose another --history"
+            f"{path}: cannot be read or written ({system_reason(error)}); choose another --history"
         ) from None
     return [*series, night]
 

@@ -13,7 +13,7 @@ from vieval_plugin.results import host_samples
 from vieval_plugin.results.flat_table import is_flat
 from vieval_plugin.results.own_verdicts import is_own, records_of
 from vieval_plugin.run.verdict_log import PARTIAL
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, system_reason
 
 
 def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:
@@ -52,7 +52,7 @@ def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:
                 "pass --prompts"
             ) from None
         raise VievalError(
-            f"{path}: cannot be read ({error}); restore it, or leave it out"
+            f"{path}: cannot be read ({system_reason(error)}); restore it, or leave it out"
         ) from None
     if not rows:
         raise VievalError(

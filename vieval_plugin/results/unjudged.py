@@ -30,7 +30,7 @@ from vieval_plugin.run.generated import (
     read_answer,
     trusted_folders,
 )
-from vieval_plugin.text.errors import VievalError, line_of
+from vieval_plugin.text.errors import VievalError, line_of, system_reason
 from vieval_plugin.text.untrusted import isdir, isfile, path_of, real
 from vieval_plugin.text.yaml_json import JsonObject, first_row, read_json
 
@@ -135,7 +135,7 @@ def _lines(file: Path) -> list[str]:
         return lines_of(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise VievalError(
-            f"{file}: cannot be read ({error}); restore it, or leave it out"
+            f"{file}: cannot be read ({system_reason(error)}); restore it, or leave it out"
         ) from None
 
 

@@ -179,7 +179,7 @@ def score_matrix(
         images,
         Image,
         "images",
-        'a list of Image, such as Image(pathlib.Path("x.png"))',
+        'a list of images, such as [Image(pathlib.Path("x.png"))]',
     )
     prompts = require_all(texts, str, "texts", "a list of strings")
     options = resolved(options)

@@ -28,6 +28,7 @@ from vieval_plugin.serve.security import Guard
 from vieval_plugin.serve.service import Service
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
+from vieval_plugin.text.wording import plural
 
 _TRIM_INTERVAL = 600.0
 _BACKLOG = 1024
@@ -132,7 +133,8 @@ async def serve(setup: ServerSetup, announce: Callable[[int], None]) -> None:
         await stopped.wait()
         seconds = front.options.bounds.drain_seconds
         say(
-            f"vieval: stopping; waiting up to {seconds:g} s for {front.requests} open requests",
+            f"vieval: stopping; waiting up to {seconds:g} s for "
+            f"{plural(front.requests, 'open request')}",
             file=sys.stderr,
         )
 
@@ -148,7 +150,7 @@ async def _opened(connections: Connections, options: ServeOptions) -> asyncio.Se
     except OSError as error:
         raise VievalError(
             f"cannot listen on {options.host} port {options.port}: {error.strerror}; "
-            "pass another --port"
+            "pass another --host or --port"
         ) from None
 
 

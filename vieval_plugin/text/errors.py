@@ -83,6 +83,11 @@ def install_advice(extra: str) -> str:
     )
 
 
+def system_reason(error: BaseException) -> str:
+    """Why a file could not be read or written, in one line without its number and path."""
+    return getattr(error, "strerror", None) or line_of(error)
+
+
 def line_of(error: BaseException, length: int = 300) -> str:
     """The message of an error in one line of at most so many characters; its type where it has
     none.

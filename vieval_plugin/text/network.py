@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlunsplit
 
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, system_reason
 from vieval_plugin.text.redaction import redacted, register_secrets
 from vieval_plugin.text.untrusted import PORTS, address_of
 
@@ -213,6 +213,6 @@ def tls_context(ca_file: Path | None = None) -> ssl.SSLContext | None:
         if not ca_file:
             name = "REQUESTS_CA_BUNDLE"
         raise VievalError(
-            f"{name} must be a PEM file of certificates, got {path} ({error})"
+            f"{name} must be a PEM file of certificates, got {path} ({system_reason(error)})"
         ) from None
     return context

@@ -189,13 +189,16 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
     for name in sorted(names, key=natural):
         weight = tensors[name]
         bias = tensors.pop(f"{name.removesuffix('weight')}bias", None)
-        is_matrix = weight.dim() == 2 and weight.shape[1] == size
-        fits_bias = bias is None or bias.shape == weight.shape[:1]
-        if not is_matrix or not fits_bias:
+        if weight.dim() != 2 or weight.shape[1] != size:
             shape = tuple(weight.shape)
             raise VievalError(
                 f"{path}: {name} must accept vectors of length {size}, got shape {shape}; use "
                 "the head of this network, which must be a chain of linear layers"
+            )
+        if bias is not None and bias.shape != weight.shape[:1]:
+            raise VievalError(
+                f"{path}: the bias beside {name} must have {weight.shape[0]} numbers, got shape "
+                f"{tuple(bias.shape)}; use the head of this network"
             )
         linear = torch.nn.Linear(
             size,

@@ -29,7 +29,7 @@ ADVICE = (
     "published verdicts only)"
 )
 SOURCE = (
-    "Jiang et al., GenAI Arena (2024), arXiv 2406.04485, with the editors' names in Wu et al., "
+    "Jiang et al., GenAI Arena (2024), arXiv 2406.04485, with the names of the editing models from Wu et al., "
     "EditReward (2025), arXiv "
     "2509.26346 (github.com/TIGER-AI-Lab/EditReward); ratings and images of ImagenHub"
 )

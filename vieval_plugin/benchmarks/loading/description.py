@@ -123,7 +123,8 @@ class Description(StrictModel):
     def _check_name(cls, name: str) -> str:
         if not re.fullmatch("[a-z][a-z0-9_]{0,60}", name):
             raise ValueError(
-                f"must contain only lowercase letters, digits and _, got {name[:80]!r}"
+                "must begin with a lowercase letter and contain at most 61 lowercase letters, "
+                f"digits and _, got {name[:80]!r}"
             )
         return name
 

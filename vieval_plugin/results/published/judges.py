@@ -24,7 +24,7 @@ from vieval_plugin.results.published.files import (
 )
 from vieval_plugin.results.replay import Recording, replayed, without_provenance
 from vieval_plugin.results.runs import results_of
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, system_reason
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def require_published(judge: PublishedJudge, root: Path) -> None:
         try:
             difference = file.difference(path.read_bytes())
         except OSError as error:
-            difference = f"cannot be read ({error})"
+            difference = f"cannot be read ({system_reason(error)})"
         if difference:
             raise VievalError(
                 f"{path}: {difference}; remove it and run `vieval prepare {NAME}`"

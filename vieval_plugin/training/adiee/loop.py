@@ -22,7 +22,7 @@ from tqdm import tqdm
 from vieval_plugin.backends.weights import library
 from vieval_plugin.judges.adiee.question import Images
 from vieval_plugin.prompts import packs
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, system_reason
 from vieval_plugin.training.adiee.conversations import Batch, Conversations
 from vieval_plugin.training.adiee.held_out import HeldOutAgreement, agreement, values
 from vieval_plugin.training.adiee.labels import Edits
@@ -314,7 +314,7 @@ def _write_checkpoint(state: _State, recipe: Recipe, file: Path) -> None:
     except (OSError, RuntimeError) as error:
         unfinished.unlink(missing_ok=True)
         raise VievalError(
-            f"{file}: cannot be written ({error}); free disk space or choose another "
+            f"{file}: cannot be written ({system_reason(error)}); free disk space or choose another "
             "--out"
         ) from None
 
@@ -331,7 +331,7 @@ def _resume(state: _State, recipe: Recipe, file: Path) -> None:
         earlier = dict(checkpoint["recipe"])
     except Exception as error:
         raise VievalError(
-            f"{file}: cannot resume from this checkpoint ({error}); remove it"
+            f"{file}: cannot resume from this checkpoint ({system_reason(error)}); remove it"
         ) from None
     require_same_options(file, earlier, recipe.options())
     parameters = dict(state.trained.module.named_parameters())

@@ -190,9 +190,8 @@ def load(origin: Origin) -> LoadedValueHead:
     )
     if settings.base_weights not in ("", identity(model.network)):
         raise VievalError(
-            f"{described.path}: the head was trained on a base whose weights differ "
-            f"from those of {base}; set network.base to that base, or train a head for "
-            "this one"
+            f"{described.path}: {base} is not the base that the head was trained on; set "
+            f"network.base to the base used in training, or train a new head on {base}"
         )
     heads = library("torch").nn.ModuleList(
         load_head(file, prefix, settings.activation, model.size)
