@@ -37,7 +37,6 @@ def _replay(data, name, logs, tasks, out):
     arguments = split(f"--model vieval_replay --model_args {name}logs={logs} --tasks")
     more = (tasks, "--output_path", out, "--log_samples")
     in_process.run(*arguments, *more, data=data)
-    in_process.run(*arguments, "--output_path", out, "--log_samples", data=data)
 
 
 @pytest.fixture(scope="module")
