@@ -138,10 +138,10 @@ SIZE = "cannot combine the rows of TIGER-Lab/EditReward-Bench (ValueError: group
     ("rows", "said"),
     [
         (hub_rows("1", 2, {"AvsB": "A>C"}), "the ranking must contain A, B, got 'A>C'"),
-        (hub_rows("1", 3, {"AvsB": "A>B"}), f"{SIZE} 3 candidates, got 2 in 1 row)"),
+        (hub_rows("1", 3, {"AvsB": "A>B"}), f"{SIZE} 3 candidates, got 2)"),
         (
             hub_rows("1", 3, THREE) + hub_rows("1", 3, {"AvsB": "A>B"}),
-            "must have 3 candidates, got 3 in 4 rows",
+            "must have at most 3 rows, got 4",
         ),
         ([{**hub_rows("1", 2, TWO)[0], "ranking": None}], "is malformed"),
     ],

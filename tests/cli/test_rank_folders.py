@@ -65,8 +65,8 @@ def test_verdicts_of_another_judge_are_not_replaced(both, tmp_path, vieval):
     sharpness = [*command, "--judge", "sharpness"]
     vieval(*sharpness, code=1)  # grey squares have no sharpness
     written = out.read_bytes()
-    assert vieval(*command, "--judge", "ssim", code=1).err == (
-        f"vieval: {out} contains verdicts from a run with --judge sharpness, now ssim; "
+    assert vieval(*command, "--judge", "text_rendering", code=1).err == (
+        f"vieval: {out} contains verdicts from a run with --judge sharpness, now text_rendering; "
         "choose another --out, or delete the file\n"
     )
     assert out.read_bytes() == written

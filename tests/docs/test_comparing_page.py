@@ -65,7 +65,7 @@ def test_the_commands_of_a_section_do_what_it_says(
             else:
                 assert f"{first}'s images" in lines[0]
             assert re.match(
-                rf"((Mean score|Win rate) of )?{first}:? .* {second}\b", lines[1]
+                rf"((Mean O|Win rate) of )?{first}:? .* {second}\b", lines[1]
             )
             if "--html" in arguments:
                 assert (tmp_path / arguments[arguments.index("--html") + 1]).is_file()

@@ -292,12 +292,18 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
         write_scored,
     )
     from vieval_plugin.run.scoring import lines_by_reason
-    from vieval_plugin.run.verdict_lines import inputs_of, run_hash
+    from vieval_plugin.run.verdict_lines import (
+        inputs_of,
+        require_same_judges,
+        run_hash,
+    )
     from vieval_plugin.run.verdict_log import VerdictLog, log_file
     from vieval_plugin.text.escaping import say
 
     sources = request.sources(options.label)
     runs = {run_hash(source): source for source in sources}
+    if options.out:
+        require_same_judges(options.out, runs)
     inputs = inputs_of(request.source, options.command)
     with log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
         folder = options.out.parent if options.out else Path()
