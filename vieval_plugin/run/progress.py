@@ -28,6 +28,7 @@ _LONGER = (
 _COMPARED, _SHOWN = 200, 60  # characters of a reply
 #: The option that ignores cached answers.
 MAX_AGE = "the option store: {max_age: 0}"
+IGNORE_CACHE = f"use --fresh, or {MAX_AGE},"
 
 
 @dataclass
@@ -96,7 +97,7 @@ class Progress:
             str(key): n for key, n in self.statuses.items() if not Status(key).usable
         }
 
-    def lines(self, remedy: str = f"use --fresh, or {MAX_AGE},") -> list[str]:
+    def lines(self, remedy: str = IGNORE_CACHE) -> list[str]:
         """Closing lines of a run: cost and failures; `remedy` is how to ignore the cache."""
         u = self.usage
         repeated = f", duplicates not asked: {u.repeated}" if u.repeated else ""
