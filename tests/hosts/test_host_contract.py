@@ -186,7 +186,7 @@ def test_no_key_is_written(host, monkeypatch):
             True,
             "'vieval_demo_viescore_ti'; did you mean vieval_demo_viescore_ti",
         ),
-        (TASK, True, "this judge asks a model, but this run only measures images"),
+        (TASK, True, " asks a model"),
         ("vieval_demo_lpips_tie", False, "is a network; use --model "),
     ],
 )
