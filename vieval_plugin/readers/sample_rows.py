@@ -59,9 +59,7 @@ def stem_of(file: str) -> str:
     '0'
     """
     address = address_of(file) if is_address(file) else None
-    plain = file
-    if _LIKE_ADDRESS.match(file):
-        plain = _AFTER_PATH.split(redacted(file))[0]
+    plain = _AFTER_PATH.split(redacted(file))[0] if _LIKE_ADDRESS.match(file) else file
     path: PurePath = PurePosixPath(address.path) if address else PureWindowsPath(plain)
     return path.stem
 
@@ -136,55 +134,12 @@ def samples_of_row(
     Raises:
         BadLine: it says something else than a row may.
     """
-    unknown = sorted(map(str, set(row) - set(_KEYS)))
-    if unknown:
+    if unknown := sorted(map(str, set(row) - set(_KEYS))):
         raise BadLine(
             f"unknown key {unknown[0][:80]!r}; known keys: {', '.join(_KEYS)}"
         )
     images = row.get("images", {})
     texts = row.get("texts", {})
-    _require_mappings(images, texts)
-    code = _kind_code(row, kind)
-    model = _name("image_model", row.get("image_model"), "")
-    uid = _name("uid", row.get("uid"), str(number))
-    category = _name("category", row.get("category"), "")
-    group = _name("group", row.get("group"), "")
-    tags = row.get("tags", [])
-    if not are_texts(tags):
-        raise BadLine("`tags` must be a list of strings")
-    problem = overlong(model, uid, code, category, group, *tags, *images, *texts)
-    if problem:
-        raise BadLine(problem)
-    files = {role: file for role, file in images.items() if isinstance(file, str)}
-    paths = {role: Image(image_path(file, folder)) for role, file in files.items()}
-    located = {**images, **paths}
-    variants: list[tuple[str, Files, str, tuple[int, ...]]] = [(uid, texts, group, ())]
-    prompts = texts.get("prompt")
-    if isinstance(prompts, list):
-        variants = [
-            (f"{uid}#{index}", {**texts, "prompt": prompt}, group or uid, (index,))
-            for index, prompt in enumerate(prompts)
-        ]
-    draw = draw_of(row.get("draw", 0))
-    return [
-        (
-            Sample(
-                SampleId(benchmark, code, model, variant_uid, draw),
-                located,
-                variant_texts,
-                tags=tuple(tags),
-                group=variant_group,
-                category=category,
-                place=place,
-            ),
-            files,
-        )
-        for variant_uid, variant_texts, variant_group, place in variants
-    ]
-
-
-def _require_mappings(images: Any, texts: Any) -> None:
-    """Raise BadLine where images or texts of a row are not what a row may have."""
     if not isinstance(images, dict) or not all(
         isinstance(image, (str, Image)) for image in images.values()
     ):
@@ -205,18 +160,64 @@ def _require_mappings(images: Any, texts: Any) -> None:
                 "`texts` must map names (prompt, instruction, subject) to "
                 f"strings, got {type(text).__name__} for {str(name)[:80]}"
             )
-
-
-def _kind_code(row: Cells, kind: str | None) -> str:
-    """The kind of a row: its own, else the default, else what its images and texts tell."""
-    code = row.get("kind", row.get("task", kind))
-    if "kind" not in row and "task" not in row and kind is None:
-        return _kind_of({*row.get("images", {})}, {*row.get("texts", {})})
+    code = row.get(
+        "kind",
+        row.get(
+            "task",
+            _kind_of({*images}, {*texts}) if kind is None else kind,
+        ),
+    )
+    if kind is not None and isinstance(code, str) and code not in INPUTS:
+        code = kind
     if not isinstance(code, str):
         raise BadLine(f"`kind` must be a string, got {str(code)[:80]}")
-    if kind is not None and code not in INPUTS:
-        return kind
-    return code
+    model = _name("image_model", row.get("image_model"), "")
+    uid = _name(
+        "uid",
+        row.get("uid"),
+        str(number),
+    )
+    category = _name("category", row.get("category"), "")
+    group = _name("group", row.get("group"), "")
+    tags = row.get("tags", [])
+    if not are_texts(tags):
+        raise BadLine("`tags` must be a list of strings")
+    if problem := overlong(
+        model,
+        uid,
+        code,
+        category,
+        group,
+        *tags,
+        *images,
+        *texts,
+    ):
+        raise BadLine(problem)
+    files = {role: file for role, file in images.items() if isinstance(file, str)}
+    paths = {role: Image(image_path(file, folder)) for role, file in files.items()}
+    located = {**images, **paths}
+    variants: list[tuple[str, Files, str, tuple[int, ...]]] = [(uid, texts, group, ())]
+    if has_list:
+        variants = [
+            (f"{uid}#{index}", {**texts, "prompt": prompt}, group or uid, (index,))
+            for index, prompt in enumerate(prompts or ())
+        ]
+    draw = draw_of(row.get("draw", 0))
+    return [
+        (
+            Sample(
+                SampleId(benchmark, code, model, variant_uid, draw),
+                located,
+                variant_texts,
+                tags=tuple(tags),
+                group=variant_group,
+                category=category,
+                place=place,
+            ),
+            files,
+        )
+        for variant_uid, variant_texts, variant_group, place in variants
+    ]
 
 
 def _kind_of(images: set[str], texts: set[str]) -> str:
