@@ -45,8 +45,9 @@ def test_several_kinds(approve, pictures, judge_server):
         "vieval score s.jsonl --out v.jsonl",
         "vieval score s.jsonl --out v.jsonl",
         "vieval score s.jsonl --out v.jsonl --fresh --label before",
-        "vieval rank v.jsonl",
-        "vieval report v.jsonl --out r",
+        "vieval score s.jsonl --out b.jsonl --fresh --label before",
+        "vieval rank b.jsonl",
+        "vieval report b.jsonl --out r",
         "cat r/report.md",
     )
 

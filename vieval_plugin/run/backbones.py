@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from vieval_plugin.backends.cache.store import Store
-from vieval_plugin.backends.http.batches import BatchOptions
+from vieval_plugin.backends.http.batches import Batches, BatchOptions
 from vieval_plugin.backends.http.openai import OpenAIBackend, Sampling
 from vieval_plugin.backends.http.server import Usage, server_options
 from vieval_plugin.config import Backbone, Config
@@ -49,6 +49,7 @@ class Backbones:
         self._stack = AsyncExitStack()
         self._opened: dict[str, OpenAIBackend] = {}
         self._opening = asyncio.Lock()
+        self._unsettled: VievalError | None = None
 
     async def __aenter__(self) -> Backbones:
         return self
@@ -83,12 +84,23 @@ class Backbones:
             )
         if name not in self._opened:
             async with self._opening:
+                # others that wait would find the file of batches locked, a second each
+                if self._unsettled:
+                    raise self._unsettled
                 if name not in self._opened:
                     backend = await self._stack.enter_async_context(self._backend(name))
                     if backend.batches and self._batch and self._batch.sends:
-                        await backend.batches.settle()  # what an earlier run left
+                        await self._settle(backend.batches)
                     self._opened[name] = backend
         return self._opened[name]
+
+    async def _settle(self, batches: Batches) -> None:
+        """Take what an earlier run left; an error ends the run."""
+        try:
+            await batches.settle()
+        except VievalError as error:
+            self._unsettled = error
+            raise
 
     def _backend(self, name: str) -> OpenAIBackend:
         return backend_of(
