@@ -297,12 +297,13 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
         require_same_judges,
         run_hash,
     )
-    from vieval_plugin.run.verdict_log import VerdictLog, log_file
+    from vieval_plugin.run.verdict_log import VerdictLog, log_file, partial_file
     from vieval_plugin.text.escaping import say
 
     sources = request.sources(options.label)
     runs = {run_hash(source): source for source in sources}
-    if options.out:
+    # what an incomplete run has finished is replaced once the rest is
+    if options.out and not partial_file(options.out).exists():
         require_same_judges(options.out, runs)
     inputs = inputs_of(request.source, options.command)
     with log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
