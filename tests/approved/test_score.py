@@ -42,10 +42,10 @@ def pictures(approve):
 def test_several_kinds(approve, pictures, judge_server):
     judge_server()
     approve(
-        "vieval score s.jsonl --out v.jsonl",
-        "vieval score s.jsonl --out v.jsonl",
-        "vieval score s.jsonl --out v.jsonl --fresh --label before",
-        "vieval score s.jsonl --out b.jsonl --fresh --label before",
+        "vieval score s.jsonl --num-concurrent 1 --out v.jsonl",
+        "vieval score s.jsonl --num-concurrent 1 --out v.jsonl",
+        "vieval score s.jsonl --num-concurrent 1 --out v.jsonl --fresh --label before",
+        "vieval score s.jsonl --num-concurrent 1 --out b.jsonl --fresh --label before",
         "vieval rank b.jsonl",
         "vieval report b.jsonl --out r",
         "cat r/report.md",
@@ -74,7 +74,7 @@ def test_flags_that_no_judge_uses(approve, pictures, judge_server):
     judge_server()
     approve(
         "vieval score s.jsonl --judge sharpness --model fake --scorer weights --lazy --out v.jsonl",
-        "vieval score s.jsonl --judge viescore --lazy --out w.jsonl",
+        "vieval score s.jsonl --judge viescore --lazy --num-concurrent 1 --out w.jsonl",
     )
 
 
