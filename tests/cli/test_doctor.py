@@ -74,6 +74,12 @@ def test_what_a_light_installation_lacks_is_named(monkeypatch, vieval):
         assert f'pip install ".[{extra}]" in a checkout' in line
 
 
+def test_a_model_with_braces_in_its_name_is_named(vieval):
+    with FakeServer(model="fake{0}") as server:
+        _, can, _, _ = parts(vieval("doctor", "--base-url", server.base_url).out)
+    assert any(line.endswith(" by fake{0}") for line in can)
+
+
 def without_probabilities(number, body):
     return Fault("400") if body.get("logprobs") else None
 

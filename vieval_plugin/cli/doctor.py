@@ -389,7 +389,9 @@ def _scoring_by_model(spec: JudgeSpec, servers: Sequence[ServerFindings]) -> Abi
         if server.returns_probabilities or not spec.reads_probabilities
     ]
     if fitting:
-        return Ability(f"{job} by {fitting[0].model}")
+        # the job is a format, and a model's name may have braces
+        model = fitting[0].model.replace("{", "{{").replace("}", "}}")
+        return Ability(f"{job} by {model}")
     address = docs_url("guides/scoring.md#choose-a-backbone")
     needs = f"a model on a server (--model NAME --base-url URL); see {address}"
     if servers:

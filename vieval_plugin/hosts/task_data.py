@@ -16,7 +16,7 @@ from vieval_plugin.config import Config
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.meta_evaluation.statistics import Rating
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, system_reason
 
 
 def samples_of(task: Task, options: Config) -> Sequence[Judged]:
@@ -46,10 +46,9 @@ def select_subset(
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", "not UTF-8")
         raise VievalError(
-            f"{path}: cannot read the list of uids ({reason}); set the option `uids` to a "
-            "readable file"
+            f"{path}: cannot read the list of uids ({system_reason(error)}); set the "
+            "option `uids` to a readable file"
         ) from None
     if path.suffix == ".json":
         split = _read_split(path, text, folders)
