@@ -284,3 +284,13 @@ def test_generators_of_both_are_read_to_their_common_end():
     [shown], prompts = conversion.columns({"images": iter([PIXELS] * 3)}, iter("abc"))
     assert (len(shown), prompts) == (3, ["a", "b", "c"])
     assert conversion.columns({"images": iter(())}, iter(())) == ([[]], [])
+
+
+def test_the_kind_of_a_mapping_is_told_by_its_images_and_texts():
+    images = {"output": PIL.Image.new("RGB", (8, 8))}
+    edit = {
+        "images": {**images, "source": images["output"]},
+        "texts": {"instruction": "a"},
+    }
+    judged = conversion.samples([{"images": images, "texts": {"prompt": "a"}}, edit])
+    assert [sample.kind for sample in judged] == ["tig", "tie"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sized
-from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -349,10 +348,10 @@ def _samples(
         for sample, _ in samples_of_row(
             Path(),
             number,
-            {**value, "images": {}},
-            kind or "",
+            {**value, "images": images},
+            kind,
             OWN,
         ):
-            yield replace(sample, images=images)
+            yield sample
     except (BadLine, VievalError) as error:
         raise VievalError(f"sample {number}: {error}") from None

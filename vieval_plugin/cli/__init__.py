@@ -247,6 +247,8 @@ def output_path(text: str) -> Path:
 
 #: Type of a flag that counts.
 Count: TypeAlias = Annotated[int, number_between(1)]
+#: Type of a flag that seeds what is random.
+Seed: TypeAlias = Annotated[int, number_between(0)]
 #: Type of a flag that names a file or folder to write.
 OutputPath: TypeAlias = Annotated[Path, output_path]
 

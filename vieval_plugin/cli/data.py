@@ -17,6 +17,7 @@ from vieval_plugin.cli import (
     Count,
     Options,
     OutputPath,
+    Seed,
     argument,
     flag,
 )
@@ -47,7 +48,7 @@ class LabelledEditOptions(OutputOptions):
 
     folders: list[Path] = argument("folders of editing sequences", nargs="*")
     out: OutputPath = flag("folder for the edits (input of `vieval train adiee`)")
-    seed: int = flag("random seed (default: %(default)s)", 0)
+    seed: Seed = flag("random seed (default: %(default)s)", 0)
     most: Count = flag(
         "maximum number of edits per sequence (default: %(default)s)",
         4,
@@ -59,7 +60,7 @@ class DrawingOptions(Options):
 
     out: OutputPath = flag("folder for the sequences")
     count: Count = flag("number of sequences (default: %(default)s)", 1000)
-    seed: int = flag("random seed (default: %(default)s)", 0)
+    seed: Seed = flag("random seed (default: %(default)s)", 0)
 
 
 def label(options: LabelledEditOptions) -> int:

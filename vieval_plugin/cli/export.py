@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Literal
 
 from vieval_plugin.cli import (
     OutputPath,
+    Seed,
     argument,
     flag,
     number_between,
@@ -65,7 +66,7 @@ class ExportOptions(BenchmarkOptions, PartialOptions):
         metavar="ORG/NAME",
     )
     rebalance: bool = flag("balance sub-tasks and scores, if the judge defines how")
-    seed: int = flag("random seed (default: %(default)s)", 0)
+    seed: Seed = flag("random seed (default: %(default)s)", 0)
     margin: float | None = flag(
         "without --pairs, maximum distance of a score from the mean human rating (default: 0.3); "
         "with --pairs, write all pairs whose scores differ by at least this value",

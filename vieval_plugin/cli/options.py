@@ -13,6 +13,7 @@ from vieval_plugin.cli import (
     Count,
     Options,
     OutputPath,
+    Seed,
     argument,
     flag,
     number_between,
@@ -87,10 +88,7 @@ class PartialOptions(Options):
 class SeedOptions(Options):
     """The seed of statistics."""
 
-    seed: int | None = flag(
-        "random seed (default: option statistics.seed)",
-        type=number_between(0),
-    )
+    seed: Seed | None = flag("random seed (default: option statistics.seed)")
 
 
 class PublishedOptions(Options):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import Options, OutputPath, argument, flag
+from vieval_plugin.cli import Count, Options, OutputPath, argument, flag
 
 if TYPE_CHECKING:
     from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
@@ -30,7 +30,7 @@ class PrepareOptions(Options):
         "benchmark name (`vieval tasks` lists them), or published_verdicts for the verdicts of "
         "published judges"
     )
-    count: int | None = flag(
+    count: Count | None = flag(
         "number of video frames, or of views of an object, per sample"
     )
     root: OutputPath | None = flag(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from vieval_plugin.cli import (
     Options,
     OutputPath,
+    Seed,
     argument,
     flag,
     number_between,
@@ -78,7 +79,7 @@ class GeneratorOptions(
         metavar="URL",
     )
     generator_model: str | None = flag("model name on the server", metavar="NAME")
-    seed: int = flag(
+    seed: Seed = flag(
         "seed of the first prompt; each further prompt has the next seed", 0
     )
 

@@ -107,7 +107,11 @@ class ServerOptions(
     host: str = flag(
         "address to listen on (default: %(default)s, this machine only)", "127.0.0.1"
     )
-    port: int = flag("port to listen on, 0 for any (default: %(default)s)", 8200)
+    port: int = flag(
+        "port to listen on, 0 for any (default: %(default)s)",
+        8200,
+        type=number_between(0, 65535),
+    )
     patience: float | None = patience_flag(_PATIENCE)
 
 

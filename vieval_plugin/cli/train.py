@@ -21,6 +21,7 @@ from vieval_plugin.cli import (
     Count,
     Options,
     OutputPath,
+    Seed,
     argument,
     flag,
 )
@@ -57,7 +58,7 @@ class TuningOptions(Options):
         "share of scenes or samples held out for evaluation (default: %(default)s)",
         0.05,
     )
-    seed: int = flag("random seed (default: %(default)s)", 0)
+    seed: Seed = flag("random seed (default: %(default)s)", 0)
 
 
 class AdieeOptions(TuningOptions):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from vieval_plugin.cli import Options, flag
+from vieval_plugin.cli import Count, Options, flag
 
 
 class VLMEvalKitOptions(Options):
@@ -26,7 +26,7 @@ class VLMEvalKitOptions(Options):
         "register VIEval's datasets with plain VLMEvalKit on this machine"
     )
     remove_hook: bool = flag("remove that hook")
-    limit: int | None = flag("maximum number of rows to judge per dataset")
+    limit: Count | None = flag("maximum number of rows to judge per dataset")
     #: Arguments of VLMEvalKit's own.
     rest: Sequence[str]
 

@@ -296,10 +296,10 @@ def read_image_samples(
             "texts": texts,
         }
         rows.append((number, row))
-    default = "tig"
+    is_edit = bool(source) or "instruction" in texts
+    default = "tie" if is_edit else "tig"
     options = "--prompt TEXT, or --source IMAGE and --instruction TEXT"
     if source:
-        default = "tie"
         options = "--instruction TEXT"
 
     def read() -> Iterator[SampleRow]:

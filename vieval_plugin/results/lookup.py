@@ -48,7 +48,7 @@ class Lookup:
 
     def find(self, name: str, judge: str | None = None) -> Record:
         """Find the record whose id is or ends in `name`, otherwise the one whose file
-        has that name; VievalError with the candidates if several match.
+        or contest has that name; VievalError with the candidates if several match.
 
         With `judge`, search only records of that judge.
         """
@@ -64,9 +64,7 @@ class Lookup:
                 record for record in candidates if str(record.id).endswith(ending)
             ]
         if not matches:
-            matches = [
-                record for record in candidates if name in _names_of_file(record)
-            ]
+            matches = [record for record in candidates if name in _short_names(record)]
         if len(matches) == 1:
             return matches[0]
         like = [str(record.id) for record in matches or self.records]
@@ -143,7 +141,10 @@ def require_as_judged(record: Record, judged: Judged) -> None:
         )
 
 
-def _names_of_file(record: Record) -> tuple[str, ...]:
+def _short_names(record: Record) -> tuple[str, ...]:
+    """Names other than the id: of the file that was judged, or the uids of a contest."""
+    if record.candidates:
+        return tuple(candidate.uid for candidate in record.candidates)
     file = output_file(record)
     if file:
         return (file, Path(file).stem)
