@@ -138,9 +138,8 @@ def read_options(arguments: Sequence[str]) -> tuple[Callable[[Any], int], Any]:
     options_type = _options_type(values.run)
     names = [option.name for option in fields(options_type)]
     if unknown and "rest" not in names:
-        parser.error(
-            f"unrecognized arguments: {' '.join(unknown)}{_flag_hint(parser, unknown)}"
-        )
+        hint = _flag_hint(values.parser, unknown)
+        values.parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     values.rest = unknown
     line = redacted(shlex.join(["vieval", *arguments]))[:_LONGEST_COMMAND]
     values.command = line.encode(
@@ -151,14 +150,8 @@ def read_options(arguments: Sequence[str]) -> tuple[Callable[[Any], int], Any]:
 
 def _flag_hint(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
     """The known flag that is nearest to the first unknown one."""
-    parsers = [parser]
-    flags = set[str]()
-    while parsers:
-        for action in parsers.pop()._actions:
-            flags.update(action.option_strings)
-            if isinstance(action, argparse._SubParsersAction):
-                parsers += action.choices.values()
-    flag = next(
+    flags = [flag for action in parser._actions for flag in action.option_strings]
+    unknown_flag = next(
         (
             argument.partition("=")[0]
             for argument in unknown
@@ -166,7 +159,7 @@ def _flag_hint(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
         ),
         "",
     )
-    return did_you_mean(flag, sorted(flags), 0.6)
+    return did_you_mean(unknown_flag, sorted(flags), 0.6)
 
 
 def _report_error(line: str, code: int) -> int:
@@ -323,7 +316,7 @@ def _add_command(commands: Commands, name: str, source: Any) -> None:
         allow_abbrev=not takes_rest,
     )
     if not actions:
-        parser.set_defaults(run=run)
+        parser.set_defaults(run=run, parser=parser)
         _add_flags(parser, options_type)
         return
     subparsers = parser.add_subparsers(required=True, metavar="ACTION")
