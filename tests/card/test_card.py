@@ -183,8 +183,7 @@ def test_no_more_calls_than_planned(options, tmp_path, vieval):
         asked = server.stats()["requests"]
     assert "vieval_demo by viescore, 210 samples: 418 calls for 420 answers" in plan
     assert "viescore, 210 samples three times: 1,260 calls for 1,260 answers" in plan
-    schemas = "whether the server enforces JSON schemas: at most 4 calls for 0 answers"
-    assert schemas in plan
+    assert "JSON schemas and sees images: at most 20 calls for 0 answers" in plan
     assert 4 * 418 <= asked <= calls
     text = (card / "card.md").read_text()
     [total] = re.findall(r"Failures and cost: ([\d,]+) answers in total", text)
@@ -195,6 +194,16 @@ def test_no_more_calls_than_planned(options, tmp_path, vieval):
     assert answers <= made + same <= answers + 4
     said = "fake agrees with the planted order better than giving every image"
     assert f"{said} the same score would" in printed.out
+
+
+def test_an_audit_of_too_few_is_refused_before_the_model_is_asked(tmp_path, vieval):
+    more = ["--benchmark", "vieval_demo", "--judge", "viescore"]
+    with FakeServer() as server:
+        error = make(
+            vieval, server, tmp_path, *more, "--audit", 5, samples=210, code=1
+        ).err
+        assert not server.stats()["requests"]
+    assert "requires at least 11 instructions, got --audit 5; use --audit 11" in error
 
 
 def test_a_card_by_batches_is_that_of_calls(options, tmp_path, vieval, monkeypatch):

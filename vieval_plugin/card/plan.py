@@ -14,6 +14,7 @@ import numpy as np
 from vieval_plugin.audit.anchor import REPEATS
 from vieval_plugin.audit.changes import changes
 from vieval_plugin.audit.material import random_judgeable_samples
+from vieval_plugin.backends.http.sight import MOST_QUESTIONS
 from vieval_plugin.benchmarks.benchmark import Benchmark, data_root
 from vieval_plugin.benchmarks.tasks import tasks
 from vieval_plugin.config import Config
@@ -351,6 +352,7 @@ async def calls_of(
         await add(entry, sampled, entry.prepared.spec.name, " three times", REPEATS)
         sessions += REPEATS
     for entry in first if audited else ():
+        require_audit_size(entry, audited)
         try:
             samples = audited_samples(entry, audited, seed)
         except VievalError:  # the card says so
@@ -363,13 +365,30 @@ async def calls_of(
     if any(row.calls for row in lines):
         lines.append(
             PlannedCalls(
-                "checking whether the server enforces JSON schemas",
-                sessions,
+                "checking whether the server enforces JSON schemas and sees images",
+                sessions * (1 + MOST_QUESTIONS),
                 0,
                 "at most",
             )
         )
     return lines
+
+
+def require_audit_size(entry: PlannedEntry, n: int) -> None:
+    """Raise VievalError if no effect on `n` samples can be significant."""
+    needed = _least_audited(entry)
+    if n < needed:
+        spec = entry.prepared.spec
+        raise VievalError(
+            f"an audit of {spec.name} requires at least {needed} instructions, got "
+            f"--audit {n}; use --audit {needed} or more, or --audit 0 for none"
+        )
+
+
+def _least_audited(entry: PlannedEntry) -> int:
+    """Fewest instructions of which an effect can be significant."""
+    effects = len(changes()) * (len(entry.prepared.spec.aspects) or 1)
+    return math.ceil(1 + math.log2(effects / SIGNIFICANCE_LEVEL))
 
 
 def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
@@ -379,14 +398,12 @@ def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
         VievalError: there are none, or too few for a significant effect.
     """
     samples = random_judgeable_samples(entry.judged, entry.prepared, n, seed)
-    aspects = entry.prepared.spec.aspects
-    effects = len(changes()) * (len(aspects) or 1)
-    needed = math.ceil(1 + math.log2(effects / SIGNIFICANCE_LEVEL))
+    needed = _least_audited(entry)
     groups = len({(sample.kind, sample.group) for sample in samples})
     if groups < needed:
         raise VievalError(
-            f"an audit of {effects} effects requires at least {needed} instructions, "
-            f"got {groups}; use --audit {needed} or more"
+            f"an audit requires at least {needed} instructions, got {groups}; use "
+            "more --samples or a larger --audit"
         )
     return samples
 

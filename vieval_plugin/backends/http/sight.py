@@ -29,6 +29,8 @@ QUESTION = f"Which colour fills this picture? Answer with one word of these: {',
 _SIDE = 224  # pixels
 _NAMES = re.compile(rf"(?<![a-z])({'|'.join(COLOURS)})(?![a-z])", re.IGNORECASE)
 _PAIR = 2
+#: Most questions of a check.
+MOST_QUESTIONS = 2 * _PAIR
 _LONGEST = 80  # characters of an answer that are shown
 
 
@@ -60,10 +62,7 @@ async def look(name_colour: Callable[[Image], Awaitable[str]], seed: str) -> Sig
         name_colour: asks `QUESTION` about a picture; what it raises ends the check.
         seed: decides on the colours, which all differ.
     """
-    colours = random.Random(seed).sample(
-        sorted(COLOURS),
-        2 * _PAIR,
-    )
+    colours = random.Random(seed).sample(sorted(COLOURS), MOST_QUESTIONS)
     answers = []
     for pair in (colours[:_PAIR], colours[_PAIR:]):
         answers += await gather_or_cancel(
