@@ -37,7 +37,7 @@ COMMAND = (sys.executable, "-c", CODE)
 # Output.
 
 
-CHOOSE = "; free disk space or choose another"
+CHOOSE = "; choose another"
 PLACES = {
     "a folder": ("there", "Is a directory"),
     "below a file": ("file/v.jsonl", "Not a directory"),

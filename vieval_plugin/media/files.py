@@ -14,7 +14,7 @@ from pathlib import Path
 
 import platformdirs
 
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, unwritable
 from vieval_plugin.text.untrusted import exists, has_scheme, isdir, isfile
 from vieval_plugin.text.wording import enumeration
 
@@ -217,9 +217,7 @@ def _errors_for_user(path: Path, option: str) -> Iterator[None]:
                 raise OSError(errno.EINVAL, "Not a plain file")
         yield
     except OSError as error:
-        raise VievalError(
-            f"cannot write {path}: {error.strerror}; free disk space or choose another {option}"
-        ) from None
+        raise unwritable(path, error, f"choose another {option}") from None
 
 
 def require_plain(path: Path) -> None:

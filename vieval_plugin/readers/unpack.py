@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, unwritable
 
 #: Bytes that tarfile may read of a member's headers, extended ones included.
 _HEADER = 2**20
@@ -78,10 +78,7 @@ def unpack(
             f"{archive}: {refused}; download it again from its source"
         ) from None
     except OSError as error:
-        raise VievalError(
-            f"cannot write {target}: {error.strerror}; free disk space or choose "
-            "another folder"
-        ) from None
+        raise unwritable(target, error, "choose another folder") from None
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     return len(files)

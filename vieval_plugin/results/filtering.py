@@ -34,7 +34,7 @@ from vieval_plugin.run.shards.inputs import (
     require_same,
     tar_members,
 )
-from vieval_plugin.text.errors import VievalError, install_advice
+from vieval_plugin.text.errors import VievalError, install_advice, unwritable
 from vieval_plugin.text.suggestions import abbreviated, did_you_mean
 from vieval_plugin.text.untrusted import exists
 from vieval_plugin.text.wording import plural
@@ -142,11 +142,7 @@ def filter_shards(
             )
         os.replace(unfinished, out)
     except OSError as error:
-        raise VievalError(
-            f"{out}: cannot be written "
-            f"({error.strerror or error}); "
-            "free disk space or choose another --out"
-        ) from None
+        raise unwritable(out, error, "choose another --out") from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     source = opened.plan.provenance

@@ -2,6 +2,8 @@
 with, and exit codes.
 """
 
+import errno
+import os
 from enum import IntEnum
 
 #: Address of the project, with its documentation.
@@ -13,6 +15,7 @@ MODEL_ENV_VAR = "VIEVAL_MODEL"
 BASE_URL_ENV_VAR = "VIEVAL_BASE_URL"
 #: Variable of OpenAI's own clients, read for a named model where the address is set nowhere else.
 OPENAI_BASE_URL_ENV_VAR = "OPENAI_BASE_URL"
+_FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
 class VievalError(Exception):
@@ -86,6 +89,17 @@ def install_advice(extra: str) -> str:
 def system_reason(error: BaseException) -> str:
     """Why a file could not be read or written, in one line without its number and path."""
     return getattr(error, "strerror", None) or line_of(error)
+
+
+def unwritable(path: object, error: BaseException, remedy: str) -> VievalError:
+    """The refusal of a file or folder that cannot be written; a full disk has a remedy of its
+    own.
+    """
+    is_full = getattr(error, "errno", None) in _FULL_DISK
+    # libraries that write weights raise errors of their own
+    if is_full or os.strerror(errno.ENOSPC) in str(error):
+        remedy = f"free disk space or {remedy}"
+    return VievalError(f"cannot write {path}: {system_reason(error)}; {remedy}")
 
 
 def line_of(error: BaseException, length: int = 300) -> str:

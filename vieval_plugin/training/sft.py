@@ -15,7 +15,7 @@ from typing import Any
 from vieval_plugin.backends.weights import library
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.text.errors import VievalError, line_of
+from vieval_plugin.text.errors import VievalError, line_of, unwritable
 from vieval_plugin.text.yaml_json import read_json
 from vieval_plugin.training.chat_format import LearntTurn
 from vieval_plugin.training.tuning import (
@@ -226,10 +226,7 @@ def _enough_room(folder: Path) -> Iterator[None]:
         # what writes weights raises errors of its own when a disk is full
         is_unwritable = getattr(error, "errno", None) in _UNWRITABLE
         if is_unwritable or os.strerror(errno.ENOSPC) in str(error):
-            raise VievalError(
-                f"{folder}: cannot be written ({line_of(error)}); "
-                "free disk space or choose another --out"
-            ) from None
+            raise unwritable(folder, error, "choose another --out") from None
         raise
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from vieval_plugin.judges.protocol import FAILED_CALLS, Verdict
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, unwritable
 from vieval_plugin.text.yaml_json import JsonObject, read_json
 
 #: Text that the host counts as a failed call, and asks again with --reuse.
@@ -153,10 +153,7 @@ def append(path: Path, row: KeptVerdict) -> None:
             # on a line of its own, as a process that was killed may have left half a one
             file.write(f"\n{json.dumps(_document(row))}\n".encode())
     except OSError as error:
-        raise VievalError(
-            f"cannot write {path}: {error.strerror}; free disk space or choose "
-            "another --work-dir"
-        ) from None
+        raise unwritable(path, error, "choose another --work-dir") from None
 
 
 def finish(files: VerdictFiles, cells: Mapping[int, SheetCell]) -> list[KeptVerdict]:

@@ -20,7 +20,7 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 
 from vieval_plugin.run.shards.plan import Shard
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import unwritable
 
 try:
     import fcntl
@@ -51,9 +51,7 @@ class RowsUnderWay:
                 bytes(shard.rows)
             )  # and not only a length: a full disk is to be told of here
         except OSError as error:
-            raise VievalError(
-                f"cannot write {self._path}: {error.strerror}; free disk space"
-            ) from None
+            raise unwritable(self._path, error, "choose another --out") from None
         if fcntl is not None:
             with contextlib.suppress(OSError):  # a file system without locks
                 fcntl.flock(self._file, fcntl.LOCK_EX)

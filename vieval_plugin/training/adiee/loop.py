@@ -22,7 +22,7 @@ from tqdm import tqdm
 from vieval_plugin.backends.weights import library
 from vieval_plugin.judges.adiee.question import Images
 from vieval_plugin.prompts import packs
-from vieval_plugin.text.errors import VievalError, system_reason
+from vieval_plugin.text.errors import VievalError, system_reason, unwritable
 from vieval_plugin.training.adiee.conversations import Batch, Conversations
 from vieval_plugin.training.adiee.held_out import HeldOutAgreement, agreement, values
 from vieval_plugin.training.adiee.labels import Edits
@@ -313,10 +313,7 @@ def _write_checkpoint(state: _State, recipe: Recipe, file: Path) -> None:
         os.replace(unfinished, file)
     except (OSError, RuntimeError) as error:
         unfinished.unlink(missing_ok=True)
-        raise VievalError(
-            f"{file}: cannot be written ({system_reason(error)}); free disk space or choose another "
-            "--out"
-        ) from None
+        raise unwritable(file, error, "choose another --out") from None
 
 
 def _resume(state: _State, recipe: Recipe, file: Path) -> None:
