@@ -580,9 +580,10 @@ def _judged(request: RankingRequest, judging: Request) -> tuple[Results, list[st
         failed.append("some calls failed (see above); their samples are left out")
     totals = judging.source.totals
     records = []
-    for samples, verdicts, source in runs:
-        for sample, verdict in zip(samples, verdicts, strict=True):
-            records.append(replace(record_of(sample, verdict, source), totals=totals))
+    for samples, outcomes, source in runs:
+        for sample, outcome in zip(samples, outcomes, strict=True):
+            record = record_of(sample, outcome.verdict, source)
+            records.append(replace(record, totals=totals))
     return replace(results_of(records), paths=(out,) if out else ()), failed
 
 

@@ -68,6 +68,7 @@ def make(options: MakeOptions) -> int:
     from vieval_plugin.media.files import require_suffix, require_writable
     from vieval_plugin.results.lookup import open_results
     from vieval_plugin.run.evaluate import provenance_of
+    from vieval_plugin.run.scheduler import Outcome
     from vieval_plugin.run.verdict_lines import Inputs, write_runs
     from vieval_plugin.text.escaping import say
 
@@ -84,7 +85,10 @@ def make(options: MakeOptions) -> int:
     write_runs(
         options.out,
         Inputs("", len(judged), ""),
-        [(judged, *run) for run in runs],
+        [
+            (judged, list(map(Outcome, verdicts)), provenance)
+            for verdicts, provenance in runs
+        ],
     )
     say(
         f"wrote {options.out}: {len(judged)} samples, each judged {REPEATS} times (seed {SEED})"

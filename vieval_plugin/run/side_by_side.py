@@ -34,7 +34,7 @@ from vieval_plugin.run.evaluate import outcomes_of, provenance_of
 from vieval_plugin.run.generated import Answer, prompt_of, read_answer
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.scheduler import add_findings
+from vieval_plugin.run.scheduler import Outcome, add_findings
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
@@ -82,7 +82,7 @@ async def judge_folders(
     progress: Progress,
     label: str = "",
     bar: bool = False,
-) -> tuple[list[Judged], list[Verdict], Provenance]:
+) -> tuple[list[Judged], list[Outcome], Provenance]:
     """Judge the images of several folders, paired by prompt; what a call or a tool failed on is
     judged once more.
 
@@ -96,7 +96,7 @@ async def judge_folders(
         bar: whether to show a progress bar.
 
     Returns:
-        Samples or contests, their verdicts, and who gave these.
+        Samples or contests, their outcomes, and who judged.
 
     Raises:
         VievalError: a judge of contests has no two image models with an image of one prompt.
@@ -142,9 +142,8 @@ async def judge_folders(
             outcomes[number] = outcome
     if not contests:
         outcomes = list(map(add_findings, outcomes, (row.findings for row in rows)))
-    verdicts = [outcome.verdict for outcome in outcomes]
     provenance = provenance_of(prepared, options, backbone)
-    return judged, verdicts, replace(provenance, label=label)
+    return judged, outcomes, replace(provenance, label=label)
 
 
 def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:

@@ -379,30 +379,31 @@ def write_verdicts(
     """Write the verdicts of one run to a file, in the order of what was judged, and what they
     have in common beside it.
     """
-    write_runs(path, Inputs("", len(judged), ""), [(judged, verdicts, provenance)])
+    outcomes = list(map(Outcome, verdicts))
+    write_runs(path, Inputs("", len(judged), ""), [(judged, outcomes, provenance)])
 
 
 def write_runs(
     path: Path,
     inputs: Inputs,
-    runs: Iterable[tuple[Sequence[Judged], Sequence[Verdict], Provenance]],
+    runs: Iterable[tuple[Sequence[Judged], Sequence[Outcome], Provenance]],
 ) -> None:
-    """Write the verdicts of several runs to a file, as `write_verdicts` those of one, one run
-    after another.
+    """Write the verdicts of several runs to a file, with the tokens that they took, as
+    `write_verdicts` those of one, one run after another.
     """
     by_hash = {
-        run_hash(provenance): (judged, verdicts, provenance)
-        for judged, verdicts, provenance in runs
+        run_hash(provenance): (judged, outcomes, provenance)
+        for judged, outcomes, provenance in runs
     }
 
     def lines() -> Iterator[str]:
-        for run, (judged, verdicts, provenance) in by_hash.items():
-            pairs = zip(judged, verdicts, strict=True)
-            for number, (sample, verdict) in enumerate(pairs):
+        for run, (judged, outcomes, provenance) in by_hash.items():
+            pairs = zip(judged, outcomes, strict=True)
+            for number, (sample, outcome) in enumerate(pairs):
                 yield verdict_line(
                     number,
                     sample,
-                    Outcome(verdict),
+                    outcome,
                     provenance,
                     run,
                     path.parent,
