@@ -10,6 +10,7 @@ import PIL.ImageFilter
 import pytest
 
 from tests.builders import (
+    a_contest_file,
     a_rated_folder,
     a_record,
     a_verdict_file,
@@ -22,6 +23,7 @@ from tests.tables import table
 from vieval_plugin import Judge
 from vieval_plugin.api import ExitCode, compare, gate, rank, report
 from vieval_plugin.cli import main
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.results.runs import load_results
 
 NUMBER = 24
@@ -255,3 +257,9 @@ def test_no_score_is_made_up_for_a_row_without_one():
     numbers = rank(pandas.DataFrame(rows)).to_dataframe()
     assert {*numbers["n"]} == {11}
     assert {*numbers["failures"]} == {1}
+
+
+def test_a_contest_that_failed_counts_once(tmp_path):
+    votes = ["first"] * 20 + [Status.REFUSAL] * 10
+    lines = rank(a_contest_file(tmp_path / "v.jsonl", votes)).lines
+    assert "10 of 30 verdicts have no score (10 refusal)." in lines[1]

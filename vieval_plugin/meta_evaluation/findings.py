@@ -412,6 +412,9 @@ class Leaderboard(RankedStatistic):
     against: str = "annotators"
     #: Outcomes and cost of verdicts by system.
     costs: Mapping[str, Cost] = field(default_factory=dict)
+    #: Failed verdicts by status, and all verdicts; one on a contest counts once.
+    failures: Mapping[str, int] = field(default_factory=dict)
+    verdicts: int = 0
     #: Sentence on a system that nearly always answers alike.
     same_answers: Mapping[str, str] = field(default_factory=dict)
     #: Places by own number under the policies `drop` and `worst`, of boards with failures.

@@ -82,6 +82,13 @@ def leaderboard(
     records = _records_by_system(statistic, runs, [number.system for number in numbers])
     completed = _completed_numbers(numbers, compared_systems, records)
     costs = {label: cost_of(judged) for label, judged in records.items()}
+    distinct_costs = list(costs.values())
+    if statistic.judge:  # a contest has a record with each of its generators
+        distinct = {id(record): record for record in chain(*records.values())}
+        distinct_costs = [cost_of(list(distinct.values()))]
+    failures = Counter[str]()
+    for cost in distinct_costs:
+        failures += Counter(dict(cost.statuses))
     same_answers = {}
     if not statistic.judge:
         same_answers = _same_answers(records, statistic.aspect)
@@ -99,6 +106,8 @@ def leaderboard(
         breakdowns=_breakdowns(statistic, findings.numbers),
         against=against,
         costs=costs,
+        failures=failures,
+        verdicts=sum(cost.verdicts for cost in distinct_costs),
         same_answers=same_answers,
         positions=positions,
         not_above_constant=frozenset(below_constant),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -163,17 +162,12 @@ def _missing_score_text(number: Number) -> str:
 
 def failed_verdicts_sentence(board: Leaderboard, most: float = 0.0) -> str:
     """Number of verdicts without a score, by status; empty up to a share of `most`."""
-    costs = board.costs.values()
-    statuses = Counter[str]()
-    for cost in costs:
-        statuses += Counter(dict(cost.statuses))
-    failed = sum(cost.failed for cost in costs)
-    verdicts = sum(cost.verdicts for cost in costs)
-    if failed <= most * verdicts:
+    failed = sum(board.failures.values())
+    if failed <= most * board.verdicts:
         return ""
-    reasons = statuses_text(statuses.items())
+    reasons = statuses_text(board.failures.items())
     have = "has" if failed == 1 else "have"
-    return f"{failed} of {verdicts} verdicts {have} no score ({reasons})."
+    return f"{failed} of {board.verdicts} verdicts {have} no score ({reasons})."
 
 
 def _missing_number_sentence(board: Leaderboard) -> str:
