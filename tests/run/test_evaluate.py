@@ -20,7 +20,8 @@ from vieval_plugin import (
     evaluate_async,
 )
 from vieval_plugin.benchmarks import vieval_demo
-from vieval_plugin.judges.protocol import Step, Verdict
+from vieval_plugin.judges.protocol import SampleId, Step, Verdict
+from vieval_plugin.records import unjudged
 from vieval_plugin.run.summary import ScoreSummary, failures
 
 
@@ -116,3 +117,12 @@ def test_what_befell_the_first_failed_sample_is_told():
     found = failures([(first, failed), (second, failed)])
     assert found == [f"tool_error 2, first: {first}: no text"]
     assert failures([(first, Verdict({}, Status.OK))]) == []
+
+
+def test_a_sample_without_a_kind_has_a_line():
+    summary = ScoreSummary(("O",))
+    summary.add(SampleId("own", "tig", "m", "1"), Verdict({"O": 0.5}, Status.OK))
+    lacking = unjudged(Status.NOT_APPLICABLE, "the sample has no prompt text")
+    summary.add(SampleId("own", "", "m", "2"), lacking)
+    rows = [line.split() for line in summary.lines()[2:4]]
+    assert rows == [["tig", "1", "0.500", "0"], ["-", "1", "-", "1"]]

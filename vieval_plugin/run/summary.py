@@ -102,11 +102,13 @@ class ScoreSummary:
         below them the failures.
 
         It has the number of samples, the mean of each aspect over those scored, failures by status,
-        and how many samples the judge does not apply to, where there are some. What it applies to
-        nowhere has no line.
+        and how many samples the judge does not apply to, where there are some. A kind that it does
+        not support has no line.
         """
         applicable = {
-            key: counts for key, counts in self.by_group.items() if counts.applicable
+            (model, kind): counts
+            for (model, kind), counts in self.by_group.items()
+            if counts.applicable or not kind
         }
         applicable = applicable or self.by_group
         by_kind = len({kind for _, kind in applicable}) > 1
