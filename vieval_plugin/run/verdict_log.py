@@ -35,7 +35,7 @@ except ImportError:  # Windows
 #: The ending of a file of verdicts that is not complete.
 PARTIAL = ".partial"
 _NO_OFFSET = -1
-_USAGE_EVERY = 100  # verdicts: so much of what was spent goes uncounted after kill -9
+_USAGE_EVERY = 10  # verdicts: so much of what was spent goes uncounted after kill -9
 
 
 def partial_file(path: Path) -> Path:

@@ -408,7 +408,10 @@ def _tell(
 
     if not images or (scored.progress.failed_calls and scored.progress.usage.calls):
         if is_resumed:
-            tell("all counts below include the interrupted run")
+            tell(
+                "all counts below include the interrupted run; if it was killed, its "
+                "last calls are missing"
+            )
         tell(scored.progress)
     if not images:
         for judge, summary in scored.summaries.values():
