@@ -126,3 +126,12 @@ def test_a_sample_without_a_kind_has_a_line():
     summary.add(SampleId("own", "", "m", "2"), lacking)
     rows = [line.split() for line in summary.lines()[2:4]]
     assert rows == [["tig", "0.500", "0"], ["-", "-", "1"]]
+
+
+def test_a_mean_over_images_is_called_so():
+    """A ranking averages over the images of a prompt first."""
+    summary = ScoreSummary(("O",))
+    for draw, score in enumerate((0.2, 0.6)):
+        sample_id = SampleId("own", "tig", "m", "1", draw)
+        summary.add(sample_id, Verdict({"O": score}, Status.OK))
+    assert summary.answer("viescore") == "viescore, mean O over images: m 0.400"

@@ -50,6 +50,8 @@ class ScoreSummary:
     failures: Counter[tuple[str, str]] = field(default_factory=Counter)
     #: The first of each, in words.
     first: dict[tuple[str, str], str] = field(default_factory=dict)
+    #: True if prompts have several images of one model, over which a ranking averages first.
+    has_several_images: bool = False
 
     def add(self, identity: SampleId, verdict: Verdict) -> None:
         """Count the verdict on a sample, or on a contest with the scores of its candidates."""
@@ -57,6 +59,7 @@ class ScoreSummary:
             (identity.image_model, identity.part), _Counts()
         )
         counts.samples += 1
+        self.has_several_images |= identity.draw > 0
         choice = verdict.choice
         for scores in choice.scores if choice else (verdict.scores,):
             counts.sums.update(scores)
@@ -95,7 +98,8 @@ class ScoreSummary:
         models = [f"{model} {mean:.3f}".strip() for mean, model in shown_means]
         if hidden := len(means) - len(shown_means):
             models.append(f"{hidden} more below")
-        return f"{judge}, mean {aspect}: {', '.join(models)}"
+        over = " over images" if self.has_several_images else ""
+        return f"{judge}, mean {aspect}{over}: {', '.join(models)}"
 
     def lines(self) -> list[str]:
         """One table line per image model and, with several kinds, one per kind of each;
