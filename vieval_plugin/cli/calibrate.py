@@ -68,7 +68,8 @@ def run(options: CalibrateOptions) -> int:
             f'vieval filter FOLDER --calibration {options.out} --where "{calibration.name} '
             '> .6" --out kept/'
         )
-        say(f"wrote {options.out}; next: `{command}`")
+        reason = "" if calibration.accepted else " because of --anyway"
+        say(f"wrote {options.out}{reason}; next: `{command}`")
     elif not better.accepted and (needed := better.labels_needed(calibration.labels)):
         rated = " ".join(map(str, options.human))
         say(
