@@ -26,7 +26,11 @@ from vieval_plugin.readers.columns import (
     parse_columns,
     rows_of,
 )
-from vieval_plugin.readers.image_folder import read_folders, read_named
+from vieval_plugin.readers.image_folder import (
+    read_folders,
+    read_image_samples,
+    read_named,
+)
 from vieval_plugin.readers.sample_rows import samples_of_row
 from vieval_plugin.readers.samples import samples_in_rows
 
@@ -232,3 +236,14 @@ def test_a_kind_of_all_replaces_foreign_words_in_the_column(code, kind):
     row = {"kind": code, "images": {"output": "a.png"}, "texts": {"prompt": "a"}}
     [(sample, _)] = samples_of_row(Path(), 0, row, "tig", "own")
     assert sample.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [({"prompt": "a"}, "tig"), ({"instruction": "a"}, "tie")]
+)
+def test_images_passed_together_are_one_group(text, kind, tmp_path):
+    paths = [str(tmp_path / name) for name in ("a.png", "b.png")]
+    for path in paths:
+        Path(path).write_bytes(picture(path))
+    samples = [row.sample for row in read_image_samples(paths, text, None, None)]
+    assert {(sample.group, sample.kind) for sample in samples} == {("a", kind)}

@@ -279,7 +279,8 @@ def read_image_samples(
     """Samples from image files or URLs that share one prompt.
 
     Args:
-        images: each is a sample, called by its file's name.
+        images: each is a sample, called by its file's name; all are in one group, as images of
+            one prompt are.
         texts: `prompt` or `instruction`, as far as they are there.
         source: the image that was edited, where one was.
         kind: the kind of all (default: what images and texts tell, `tig` where they tell nothing).
@@ -294,6 +295,7 @@ def read_image_samples(
             "uid": uid,
             "images": {"output": image, **conditions},
             "texts": texts,
+            "group": stems[0],
         }
         rows.append((number, row))
     is_edit = bool(source) or "instruction" in texts
