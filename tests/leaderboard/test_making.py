@@ -196,8 +196,8 @@ def test_the_title_is_the_answer_and_the_page_loads_nothing(boards):
     first = boards[0].views[0]
     below = replace(first.board, ceiling=lambda label: Estimate(-0.2, -0.3, -0.1))
     assert title([replace(boards[0], views=(replace(first, board=below),))]) == (
-        "None of the three judges recomputed here agrees with people on ImagenHub as well as "
-        "people do; GPT-4o zero-shot comes closest."
+        "All three judges recomputed here agree with people on ImagenHub less than people agree "
+        "with each other. GPT-4o zero-shot comes closest."
     )
     html = page(boards, OPTIONS)
     # numbers that are printed elsewhere are in no data and no title
@@ -292,9 +292,9 @@ def test_errata_are_the_cells_that_are_known_to_be_wrong(shared_data):
     } == {(titles[row["judge"]], *(row[name] for name in columns)) for row in wrong}
     reasons = {re.split("[,:]", number.reason)[0] for number in errata}
     assert reasons == {
-        "It is the number of Prompt2prompt",
-        "It is the number of MagicBrush",
+        "It is the value for Prompt2prompt",
+        "It is the value for MagicBrush",
         "The published answers reproduce the paper's own average for the task",
-        "It is an average of printed numbers",
+        "It averages printed numbers",
     }
     assert all(number.computed is not None for number in numbers)

@@ -161,7 +161,7 @@ ENTRY, STATISTICS = ("entries", 0), ("statistics",)
 OUTSIDE = "refers to a file outside its folder (../data/x)"
 OTHER_OPTIONS = "ImagenHub: the options on the card differ from those in its verdicts"
 MOST_DRAWS = "the card's statistics must be those of `vieval card`, with at most 10,000"
-UNCOVERED = "none of the leaderboard's benchmarks (imagenhub, genai_bench_tiger)"
+UNCOVERED = "a benchmark of the leaderboard (imagenhub, genai_bench_tiger), got none"
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ UNCOVERED = "none of the leaderboard's benchmarks (imagenhub, genai_bench_tiger)
             "spearman O all is value",
         ),
         (STATISTICS, {"draws": 10**9}, MOST_DRAWS),
-        ((), {"entries": []}, f"the card covers {UNCOVERED}"),
+        ((), {"entries": []}, f"the card must cover {UNCOVERED}"),
     ],
 )
 def test_a_changed_card(submission, refused, where, fields, message):
