@@ -15,9 +15,7 @@ REPORT = "vieval report v.jsonl --calibration cal.json --out r"
 
 
 def labelled(count, *, noise=0.05, generators=("aurora",), aspect="O", power=3):
-    """Write verdicts on 240 images of a generator (or more), and people's labels of some: the
-    cube of the score.
-    """
+    """Write verdicts on 240 images, and labels of some: the cube of the score."""
     rng = np.random.default_rng(count)
     scores = {name: rng.uniform(size=240).round(4).tolist() for name in generators}
     a_verdict_file(generators=scores)

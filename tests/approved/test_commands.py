@@ -41,7 +41,9 @@ def test_names_that_do_not_exist(approve):
 
 def test_files_of_another_sort(approve):
     an_image_file("1.png")
-    a_table("samples.jsonl", [a_sample_row("1", "1.png", "a cat", image_model="m")])
+    row = a_sample_row("1", "1.png", "a cat", image_model="m")
+    del row["kind"]
+    a_table("samples.jsonl", [row])
     a_verdict_file("v.jsonl", aurora=[0.5], borealis=[0.4])
     Path("flat.csv").write_text("uid,image_model\n")
     Path("alone.jsonl").write_text(Path("v.jsonl").read_text())
@@ -170,9 +172,7 @@ def test_flags_of_printed_commands(command):
 
 
 def test_printed_commands_run(tmp_path, monkeypatch, capsys):
-    """Verdicts of two builds in two files: each command that an output names, down to the
-    ranking by labels.
-    """
+    """Verdicts of two builds: each command that an output names, down to the ranking."""
     monkeypatch.chdir(tmp_path)
 
     def printed(start):

@@ -1,6 +1,4 @@
-"""`vieval rank --human`: the order by what people say, where the judge likes the third generator
-too much.
-"""
+"""`vieval rank --human`: the order by people, where the judge likes `third` too much."""
 
 import numpy as np
 import pytest
@@ -15,9 +13,7 @@ LEVELS = {"third": 0.35, "mine": 0.75, "theirs": 0.55}
 
 
 def rated(number, generators=ALL, *, aspect="O", fewer=None, failed=0, **fields):
-    """Write verdicts on 120 prompts of three generators, and the labels of the first so many
-    prompts of some.
-    """
+    """Write verdicts on 120 prompts, and labels of the first so many."""
     rng = np.random.default_rng(4)
     prompts = rng.normal(0, 0.05, 120)
     people = {}

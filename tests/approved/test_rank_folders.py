@@ -24,9 +24,7 @@ def rising(prompt, _):
 
 @pytest.fixture
 def folders(approve, judge_server):
-    """Writes prompts and folders of images, each by its brightness (or its mean); a judge takes
-    the brighter.
-    """
+    """Writes prompts and folders of images by their brightness."""
 
     def write(number=24, draws=1, **levels):
         named = levels or {"mine": 0.6, "theirs": 0.5}

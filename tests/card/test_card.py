@@ -1,6 +1,4 @@
-"""The card of a model: its numbers are a report's, it goes on where it was, and known answers
-come out in their place.
-"""
+"""A model's card: its numbers are a report's, and an interrupted one resumes."""
 
 import json
 import re
@@ -28,9 +26,7 @@ PAIRWISE = ("--benchmark", "vieval_demo_contests", "--judge", "pairwise")
 
 @pytest.fixture(scope="module")
 def stand_ins(tmp_path_factory, shared_data):
-    """A data folder with ImagenHub's ratings, stand-ins for its images and the published logs;
-    and its samples.
-    """
+    """A data folder with ImagenHub's ratings, stand-ins and published logs; its samples."""
     data = tmp_path_factory.mktemp("data")
     found = museum(data, shared_data / "imagenhub" / "human_ratings")
     (data / "published_verdicts").symlink_to(shared_data)
@@ -147,9 +143,7 @@ def test_a_knowing_judge_is_first(imagenhub, tmp_path, vieval):
 
 
 def test_what_was_ended_goes_on_and_comes_out_the_same(options, tmp_path, vieval):
-    """The server is gone after 60 calls, and then after 50 more; a card made at once is the
-    same.
-    """
+    """The server is gone after 60 calls, and then after 50 more."""
 
     def until(last):
         return lambda number, body: Fault("hang") if last and number > last else None
@@ -169,9 +163,7 @@ def test_what_was_ended_goes_on_and_comes_out_the_same(options, tmp_path, vieval
 
 
 def test_no_more_calls_than_planned(options, tmp_path, vieval):
-    """The demo has samples that look alike, which are asked about once, but again each time past
-    the store.
-    """
+    """Samples that look alike are asked about once, but again in each repeat."""
     card = tmp_path / "card"
     more = ["--benchmark", "vieval_demo", "--judge", "viescore", "--repeats", 210]
     with FakeServer() as server:

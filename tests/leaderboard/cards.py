@@ -1,6 +1,4 @@
-"""Cards with their verdict files as `vieval card` leaves them, of a judge whose replies a test
-writes.
-"""
+"""Cards as `vieval card` leaves them, of a judge whose replies a test writes."""
 
 import hashlib
 import json
@@ -66,9 +64,7 @@ def contests(data, count=40):
 
 
 def card(folder, judged, judge="viescore"):
-    """Write the card of a judge whose answer hangs on the sample, and who says nothing of one in
-    ten.
-    """
+    """Write the card of a judge that says nothing of one sample in ten."""
     asked = prepared(judge)
     verdicts = [
         play(asked.program(sample), answer=reply_on(number)).verdict

@@ -1,6 +1,4 @@
-"""The leaderboard from a few of the published logs: its numbers are the report's, and what is
-printed is checked.
-"""
+"""The leaderboard from a few published logs: its numbers are the report's."""
 
 import csv
 import json

@@ -92,9 +92,7 @@ def report_of(tmp_path, results):
 
 
 def generators(tmp_path, scores, judge="gpt", note="", picture=True):
-    """A run on images of a user's own: the score of each prompt by generator; None for a
-    refusal.
-    """
+    """Results on own images: scores of each prompt by generator, None for a refusal."""
     records = []
     for model, values in scores.items():
         for number, value in enumerate(values):

@@ -1,6 +1,4 @@
-"""The correlations printed in the README of the Davidsonian scene graph, from its published
-answers through lmms-eval.
-"""
+"""The correlations printed in the README of DSG, from its published answers."""
 
 import json
 import shutil

@@ -1,6 +1,4 @@
-"""The first screen of a page: the answer as its title, pictures under it, and nothing that says
-nothing.
-"""
+"""The first screen of a page: the answer as its title, and pictures under it."""
 
 import html
 import random
@@ -19,10 +17,11 @@ from tests.report.pages import (
     report_of,
     row,
 )
+from tests.runs import run_of
 from tests.stored_results import write_results
 from vieval_plugin.judges.contests import Contest, Votes
-from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
-from vieval_plugin.records import OWN, Provenance, Run, rated_record, record_of
+from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
+from vieval_plugin.records import OWN, Run, record_of
 from vieval_plugin.report.sections import sections_of
 from vieval_plugin.report.writing import write_page, write_report
 from vieval_plugin.results.runs import Results, load_results
@@ -33,24 +32,20 @@ def plain(text):
     return html.unescape(text).replace("\xa0", " ")
 
 
-def judges(noises, refusing=(), few=()):
-    """Rows of judges on the same rated samples, each as far from the ratings as its noise; of
-    `few` on a third of them.
-    """
+def rated(tmp_path, noises, refusing=(), few=()):
+    """The page of judges by their noise; `few` score a third of the samples."""
     people = random.Random(0)
     ratings = [people.choice([0.0, 0.25, 0.5, 0.75, 1.0]) for _ in range(60)]
+    rows = []
     for judge, noise in noises.items():
         drawn = random.Random(judge)
         for number, rating in enumerate(ratings):
             score = min(max(rating + drawn.gauss(0, noise), 0), 1)
             refused = judge in refusing or (judge in few and number % 3 > 0)
-            failed = {"status": Status.REFUSAL} if refused else {}
-            scores = {} if failed else {"O": score}
-            yield row(f"u{number}", scores, [rating], judge=judge, **failed)
-
-
-def rated(tmp_path, noises, refusing=(), few=()):
-    folder = write_results(tmp_path / "run", [*judges(noises, refusing, few)])
+            given = ({}, Status.REFUSAL) if refused else ({"O": score}, Status.OK)
+            scores, status = given
+            rows.append(row(f"u{number}", scores, [rating], judge=judge, status=status))
+    folder = write_results(tmp_path / "run", rows)
     return report_of(tmp_path, load_results([folder]))
 
 
@@ -59,25 +54,27 @@ def titled(text):
     return html.unescape(inside(text, "h1"))
 
 
+def leads(text):
+    """The sentences under the title."""
+    return [plain(lead) for lead in re.findall('<p class="lead">(.*?)</p>', text)]
+
+
 def test_a_judge_that_rates_one_aspect_alone_does_not_choose_the_headline(tmp_path):
-    out = tmp_path / "out"
     rng = random.Random(0)
 
     def rated_by(judge, aspects):
-        made = Provenance(judge, (), aspects, judge)
-        records = []
-        for number in range(40):
-            ratings = {"O": (number / 40,), "PQ": (number / 40,)}
-            identity = SampleId("vieval_demo", "tig", "m", str(number))
-            sample = Sample(identity, {}, ratings=ratings)
-            scores = {aspect: rng.gauss(number / 40, 0.02) for aspect in aspects}
-            verdict = Verdict(scores, Status.OK)
-            records.append((rated_record(sample, verdict, made),))
-        return Run(judge, "vieval_demo", judge, aspects, {"tig": records}, model=judge)
+        rows = []
+        for n in range(40):
+            scores = {aspect: rng.gauss(n / 40, 0.02) for aspect in aspects}
+            people = dict.fromkeys(("O", "PQ"), (n / 40,))
+            rows.append(("tig", "m", str(n), scores, people))
+        return run_of(judge, rows, aspects, benchmark="vieval_demo", model=judge)
 
     runs = (rated_by("whole", ("O", "PQ")), rated_by("looks", ("PQ",)))
-    write_report(Results(runs), out, OPTIONS)
-    overall, of_whole, by_looks = (out / "report.md").read_text().split("\n\n")[1:4]
+    write_report(Results(runs), tmp_path, OPTIONS)
+    overall, of_whole, by_looks = (
+        (tmp_path / "report.md").read_text().split("\n\n")[1:4]
+    )
     said = "whole agrees with the planted order of vieval_demo better than a constant"
     assert overall.startswith(said)
     assert re.match(r"Spearman (1\.00|0\.99\d*) ", of_whole)
@@ -90,16 +87,12 @@ def test_of_several_answers_each_says_where_it_holds(tmp_path):
     judges = ("gpt", "big")
     runs = [run for judge in judges for run in generators(tmp_path, scores, judge).runs]
     text = report_of(tmp_path, Results(tuple(runs)))
-    first, second = (
-        f"viescore with {judge} rates mine's images better than theirs'."
-        for judge in judges
-    )
-    assert titled(text) == first
-    leads = [plain(lead) for lead in re.findall('<p class="lead">(.*?)</p>', text)]
+    said = "viescore with {} rates mine's images better than theirs'."
+    assert titled(text) == said.format("gpt")
     evidence = (
         "Mean SC of mine: 0.90, 0.80 higher than theirs (p = .004), on 9 prompts."
     )
-    assert leads == [evidence, second]
+    assert leads(text) == [evidence, said.format("big")]
     assert text.split("<main>")[0].count("These images have no human ratings") == 1
 
 
@@ -125,21 +118,19 @@ def test_report_and_rank_make_one_page_of_unrated_images(tmp_path, mine, theirs,
     text, ranked = (page_of(page, tmp_path, results) for page in ("report", "rank"))
     assert titled(text) == said
     assert "Your images, judged by viescore 0shot (gpt)" in Page(text).said
-    first, second = (
+    screens = [
         page.split("<header>")[1].split('id="appendix"')[0] for page in (text, ranked)
-    )
-    assert first == second
+    ]
+    assert screens[0] == screens[1]
 
 
-def test_too_few_prompts_for_a_test_are_named_as_such(tmp_path):
+@pytest.mark.parametrize("number", [5, 6])
+def test_too_few_prompts_for_a_test_are_named_as_such(tmp_path, number):
+    mine = [0.1 + n / 99 for n in range(number)]
+    theirs = [0.9 - n / 99 for n in range(number)]
+    text = report_of(tmp_path, generators(tmp_path, {"mine": mine, "theirs": theirs}))
     said = "At least 6 prompts are needed to show a difference."
-    for number in (5, 6):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        rising = [n / 99 for n in range(number)]
-        mine, theirs = [0.1 + n for n in rising], [0.9 - n for n in rising]
-        results = generators(folder, {"mine": mine, "theirs": theirs})
-        assert (said in Page(report_of(folder, results)).said) == (number < 6)
+    assert (said in Page(text).said) == (number < 6)
 
 
 def test_a_result_without_verdicts_says_so(tmp_path):
@@ -249,22 +240,17 @@ def test_the_best_has_a_card_also_where_the_lowest_fill_the_page(tmp_path):
     assert "p899" in map(heading, cards(text.split('id="cards"')[1]).values())
 
 
-def rated_results(tmp_path):
-    """A run on images of a user's own, of which people see two otherwise than the judge."""
-    [run] = generators(tmp_path, {"mine": [n / 12 for n in range(12)]}).runs
-    far = {3: 1.0, 10: 0.0}
-    records = [
-        (replace(record, ratings={"SC": (far.get(number, number / 12),)}),)
-        for number, (record,) in enumerate(run.records["tig"])
-    ]
-    return replace(run, records={"tig": records})
-
-
 def test_the_strip_has_the_largest_disagreements(tmp_path):
     text = rated(tmp_path, {"good": 0.05, "poor": 3.0})
     # no pictures are here
     assert "Where judges and the planted order disagree most" not in text
-    own = report_of(tmp_path, Results((rated_results(tmp_path),)))
+    [run] = generators(tmp_path, {"mine": [n / 12 for n in range(12)]}).runs
+    far = {3: 1.0, 10: 0.0}  # people see two otherwise than the judge
+    records = [
+        (replace(record, ratings={"SC": (far.get(number, number / 12),)}),)
+        for number, (record,) in enumerate(run.records["tig"])
+    ]
+    own = report_of(tmp_path, Results((replace(run, records={"tig": records}),)))
     assert "Your images, judged by viescore 0shot (gpt)" in own
     assert "Only the images of mine were judged" in titled(own)
     # the answer on the judge follows
@@ -274,10 +260,8 @@ def test_the_strip_has_the_largest_disagreements(tmp_path):
 
 def test_with_few_ratings_the_page_says_who_leads_and_what_would_decide(tmp_path):
     rng = random.Random(1)
-    scores = {
-        name: [mean + rng.uniform(-0.2, 0.2) for _ in range(40)]
-        for name, mean in (("mine", 0.7), ("theirs", 0.5))
-    }
+    around = lambda mean: [mean + rng.uniform(-0.2, 0.2) for _ in range(40)]
+    scores = {"mine": around(0.7), "theirs": around(0.5)}
     [run] = generators(tmp_path, scores, picture=False).runs
     records = []
     for (record,) in run.records["tig"]:
@@ -291,7 +275,7 @@ def test_with_few_ratings_the_page_says_who_leads_and_what_would_decide(tmp_path
     write_page(replace(report, sections=sections), tmp_path / "rank.html", OPTIONS)
     text = (tmp_path / "rank.html").read_text()
     assert inside(text, "h1") == "mine leads so far."
-    lead = plain(re.search('<p class="lead">(.*?)</p>', text)[1])
+    lead, *_ = leads(text)
     confirmed = "would confirm a lead this large four times in five. Result so far: "
     rating = "Rating about 20 more prompts of each generator"
     assert lead.startswith(f"{rating} {confirmed}Corrected mean SC of mine: ")
@@ -302,20 +286,29 @@ def test_with_few_ratings_the_page_says_who_leads_and_what_would_decide(tmp_path
     assert any("<td>judge alone</td>" in row for row in rows)
 
 
+def of_contests(contests, votes):
+    """Results of a judge of contests that gives these votes, with reasons."""
+    records = []
+    for contest, (vote, reason) in zip(contests, votes, strict=True):
+        choice = Choice({"forward": vote, "reverse": vote})
+        verdict = Verdict({}, Status.OK, reason, choice=choice)
+        records.append((record_of(contest, verdict, MADE),))
+    run = Run(
+        "gpt", OWN, "pairwise", (), {"tig": records}, setting="0shot", model="gpt"
+    )
+    return Results((run,))
+
+
 def contests(tmp_path, votes):
     """Results of a judge that votes so on contests of two generators."""
     equal = [0.5] * len(votes)
     [run] = generators(tmp_path, {"mine": equal, "theirs": equal}).runs
     samples = [record.sample for (record,) in run.records["tig"]]
-    records = []
-    for number, vote in enumerate(votes):
+    asked = []
+    for number in range(len(votes)):
         identity = SampleId(OWN, "tig", "", f"c{number}")
-        contest = Contest(identity, tuple(samples[number :: len(votes)]), Votes())
-        choice = Choice({"forward": vote, "reverse": vote})
-        verdict = Verdict({}, Status.OK, choice=choice)
-        records.append((record_of(contest, verdict, MADE),))
-    about = {"judge": "pairwise", "aspects": (), "records": {"tig": records}}
-    return Results((replace(run, **about),))
+        asked.append(Contest(identity, tuple(samples[number :: len(votes)]), Votes()))
+    return of_contests(asked, [(vote, "") for vote in votes])
 
 
 @pytest.mark.parametrize(
@@ -340,15 +333,13 @@ def test_a_card_says_how_an_image_fared_in_several_contests(tmp_path):
     runs = generators(tmp_path, {name: [0.5] for name in names}).runs
     samples = [record.sample for run in runs for (record,) in run.records["tig"]]
     votes = {(0, 1): "first", (0, 2): "first", (1, 2): "tie"}
-    records = []
-    for (one, other), vote in votes.items():
+    asked = []
+    for one, other in votes:
         identity = SampleId(OWN, "tig", "", f"c{one}{other}")
-        contest = Contest(identity, (samples[one], samples[other]), Votes(), group="p0")
-        choice = Choice({"forward": vote, "reverse": vote})
-        verdict = Verdict({}, Status.OK, f"on {one} and {other}", choice=choice)
-        records.append((record_of(contest, verdict, MADE),))
-    run = Run("gpt", OWN, "pairwise", (), {"tig": records}, model="gpt")
-    card = inside(plain(report_of(tmp_path, Results((run,)))), "article")
+        pair = (samples[one], samples[other])
+        asked.append(Contest(identity, pair, Votes(), group="p0"))
+    said = [(vote, f"on {one} and {other}") for (one, other), vote in votes.items()]
+    card = inside(plain(report_of(tmp_path, of_contests(asked, said))), "article")
     assert re.findall(r'<b>(\w+)</b> <span class="score">([^<]*)<', card) == [
         ("aurora", "won 2 of 2: beat borealis and dune"),
         ("borealis", "won 0 of 2: tied with dune; lost to aurora"),
@@ -449,7 +440,7 @@ def test_drawn_images_are_on_the_page(tmp_path, vieval, monkeypatch):
 def test_a_judge_that_refuses_much_says_so_on_the_first_screen(tmp_path):
     some = {"aurora": [0.8, None] * 6, "borealis": [0.6, 0.7, None] * 4}
     text = report_of(tmp_path, generators(tmp_path, some))
-    [lead] = re.findall('<p class="lead">(.*?)</p>', text)
+    [lead] = leads(text)
     assert lead.endswith(" 10 of 24 verdicts have no score (10 refusal).")
     few = {"aurora": [0.8] * 12, "borealis": [0.6] * 11 + [None]}
     assert "have no score" not in report_of(tmp_path, generators(tmp_path, few))

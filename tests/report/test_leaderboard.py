@@ -1,6 +1,4 @@
-"""The head of a report of several runs: judges ranked by benchmark and over benchmarks, and told
-apart by what differs.
-"""
+"""Reports of several runs: ranks by benchmark and over benchmarks, and distinct labels."""
 
 import json
 import re

@@ -1,9 +1,4 @@
-"""Leaderboards of made logs in the shapes on which published ones were wrong, and of bad input: no
-sentence is wrong.
-
-Each judge gives what people said with noise of its own, so that the true order is that of the
-noise.
-"""
+"""Leaderboards of made logs, whose true order is that of each judge's noise."""
 
 import itertools
 import re
@@ -80,9 +75,7 @@ SPARSE = judge("sparse", 0.01, few_of_a_part)
 
 
 def test_cells_of_a_handful_of_images_move_nobody_and_their_judge_is_in_the_second_list():
-    """One judge with 5 usable samples an image model in `sdie`: its correlations there would be
-    near 1.
-    """
+    """The correlations of 5 samples an image model would be near 1."""
     with_it, without = board(GOOD, FAIR, POOR, SPARSE), board(GOOD, FAIR, POOR)
     assert order(with_it) == ["good", "fair", "poor"]
     found = {label: of for label, of in shown(with_it).items() if label != "sparse"}

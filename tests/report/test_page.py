@@ -1,6 +1,4 @@
-"""`report.html`: one file that loads nothing, says what is true, and shows what others wrote as
-text alone.
-"""
+"""`report.html`: one file that loads nothing and shows what others wrote as text."""
 
 import base64
 import hashlib
@@ -54,9 +52,7 @@ def report(tmp_path, rows, options=OPTIONS):
 
 
 def judged(judge, quality, n=60, failing=0, seed=0, status=Status.REFUSAL):
-    """Rows of a judge on the same samples as all others: `quality` says how much of its score is
-    what people said.
-    """
+    """Rows of a judge; `quality` is the weight of people's rating in its scores."""
     people, noise = random.Random(1), random.Random(f"{judge}{seed}")
     rows = []
     for number in range(n):

@@ -75,9 +75,7 @@ def test_corrected_values_come_with_intervals(reported):
 
 
 def _agreement(folder, statistic):
-    """Rows of `numbers.csv` of a correlation that is averaged over image models, by judge, task
-    and aspect.
-    """
+    """Rows of `numbers.csv` of an averaged correlation, by judge, task and aspect."""
     rows = csv_rows(folder / "numbers.csv")
     found = [row for row in rows if row["statistic"] == statistic]
     return {(row["system"], row["part"], row["aspect"]): row for row in found}

@@ -19,9 +19,7 @@ BENCHMARK = "vieval_demo"
 
 
 def results(folder, benchmark=BENCHMARK, lacking=0):
-    """A samples file of one judge on ten outputs of two image models; `lacking` of them it could
-    not be asked about.
-    """
+    """A judge's results on two image models; `lacking` samples could not be asked about."""
     rng = np.random.default_rng(3)
     rows = []
     for number in range(20):

@@ -1,6 +1,4 @@
-"""Numbers and pairs in files have the types that their rows declare, whatever generators are
-called.
-"""
+"""Numbers and pairs in files have the declared types, whatever generators are called."""
 
 import json
 

@@ -1,6 +1,4 @@
-"""Judges that score every sample alike are said to do so, as they may be one model under two
-names.
-"""
+"""Judges that score every sample alike are named, as they may be one model."""
 
 import pytest
 

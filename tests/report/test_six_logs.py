@@ -1,6 +1,4 @@
-"""The leaderboard of six published logs, from the authors' files: what it says, and that no
-number depends on a third.
-"""
+"""The leaderboard of six published logs: no number depends on a third judge."""
 
 import pytest
 

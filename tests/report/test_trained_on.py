@@ -1,6 +1,4 @@
-"""Results on samples that a judge was trained on are marked, by the training records of what
-answered.
-"""
+"""Results on samples that a judge was trained on are marked by its training record."""
 
 import json
 
