@@ -16,6 +16,7 @@ from tests.report.pages import (
     page_of,
     report_of,
     row,
+    titled,
 )
 from tests.runs import run_of
 from tests.stored_results import write_results
@@ -47,11 +48,6 @@ def rated(tmp_path, noises, refusing=(), few=()):
             rows.append(row(f"u{number}", scores, [rating], judge=judge, status=status))
     folder = write_results(tmp_path / "run", rows)
     return report_of(tmp_path, load_results([folder]))
-
-
-def titled(text):
-    """The title of a page."""
-    return html.unescape(inside(text, "h1"))
 
 
 def leads(text):
@@ -135,7 +131,7 @@ def test_too_few_prompts_for_a_test_are_named_as_such(tmp_path, number):
 
 def test_a_result_without_verdicts_says_so(tmp_path):
     text = report_of(tmp_path, Results(()))
-    assert inside(text, "h1") == "No judge has a result."
+    assert titled(text) == "No judge has a result."
     assert "Results without verdicts" in text
     assert "Gallery" not in text
 
@@ -274,16 +270,13 @@ def test_with_few_ratings_the_page_says_who_leads_and_what_would_decide(tmp_path
     sections = tuple(replace(section, by_ratings=True) for section in report.sections)
     write_page(replace(report, sections=sections), tmp_path / "rank.html", OPTIONS)
     text = (tmp_path / "rank.html").read_text()
-    assert inside(text, "h1") == "mine leads so far."
+    assert titled(text) == "mine leads so far."
     lead, *_ = leads(text)
-    confirmed = "would confirm a lead this large four times in five. Result so far: "
-    rating = "Rating about 20 more prompts of each generator"
-    assert lead.startswith(f"{rating} {confirmed}Corrected mean SC of mine: ")
+    assert lead.startswith("Rating about 20 more prompts of each generator would ")
     assert '<progress max="80" value="40"' in text
     assert "40 of 80 images are rated" in text
-    rows = [line for line in text.splitlines() if "<tr><td>" in line]
-    assert any("<td>corrected</td>" in row for row in rows)
-    assert any("<td>judge alone</td>" in row for row in rows)
+    assert "<tr><td>corrected</td>" in text
+    assert "<tr><td>judge alone</td>" in text
 
 
 def of_contests(contests, votes):
@@ -321,7 +314,7 @@ def contests(tmp_path, votes):
 )
 def test_the_first_card_is_that_of_the_title(tmp_path, votes, winner, loser):
     text = plain(report_of(tmp_path, contests(tmp_path, votes)))
-    title = inside(text, "h1")
+    title = titled(text)
     first_card = shown_card(text)
     assert f"prefers {winner}" in title
     assert f'<b>{winner}</b> <span class="score">beat {loser}<' in first_card
@@ -349,7 +342,6 @@ def test_a_card_says_how_an_image_fared_in_several_contests(tmp_path):
     assert reasons == ["on 0 and 1", "on 1 and 2", "on 1 and 2"]
 
 
-SHARPER = "sharpness finds noisy's images sharper than mine's."
 SHARPEST = "sharpness finds noisy's images the sharpest of the three."
 ALIKE = "sharpness cannot tell {mine} and {} apart."
 
@@ -357,7 +349,6 @@ ALIKE = "sharpness cannot tell {mine} and {} apart."
 @pytest.mark.parametrize(
     ("scores", "said"),
     [
-        ({"mine": [0.9] * 9, "noisy": [1.0] * 9}, SHARPER),
         ({"mine": [0.2] * 9, "noisy": [1.0] * 9, "third": [0.1] * 9}, SHARPEST),
         ({"{mine}": [0.4, 0.6] * 4, "{}": [0.6, 0.4] * 4}, ALIKE),
     ],
@@ -422,19 +413,6 @@ def test_with_many_judges_there_are_fewer_cards_and_the_page_says_how_many(tmp_p
     text = report_of(tmp_path, Results(runs))
     assert 100 <= text.split('id="cards"')[1].count("<article") <= 106
     assert re.search(r"10\d of 250 cards are shown, .* and 25 random cards", text)
-
-
-def test_drawn_images_are_on_the_page(tmp_path, vieval, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    options = tmp_path / "vieval.yaml"
-    options.write_text("store: {use: false}\nstatistics: {draws: 50}\n")
-    monkeypatch.setenv("VIEVAL_CONFIG", str(options))
-    command = "score --benchmark vieval_demo --judge sharpness --limit 24"
-    vieval(f"{command} --out verdicts.jsonl")
-    vieval("report", "verdicts.jsonl", "--out", "page")
-    page = (tmp_path / "page" / "report.html").read_text()
-    assert page.count('<div class="strip">') == 1
-    assert page.count('<image id="p') > 20
 
 
 def test_a_judge_that_refuses_much_says_so_on_the_first_screen(tmp_path):
