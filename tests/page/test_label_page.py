@@ -73,7 +73,7 @@ def test_ratings_by_keyboard_with_the_page_closed_in_between(browser, page, samp
     browser.press("Enter")
     assert "3 of 4 2 answered" in browser.text("header")
     unfinished = rows_of(browser.download(keys=["d"]))
-    assert "2 of 4 are missing" in browser.text("[role=status]")
+    assert "2 of 4 are unanswered" in browser.text("[role=status]")
     answers = [("SC", "1"), ("PQ", "0.75"), ("SC", "0"), ("PQ", "0.25"), ("SC", "0.5")]
     assert [tuple(row[-2:]) for row in unfinished] == answers
     browser.press("2", "4", "4")  # the quality of the third, both of the fourth
