@@ -421,7 +421,10 @@ def _reference_sentences(board: Leaderboard, defined: Sequence[Number]) -> list[
 
 
 def _ceiling_sentence(
-    board: Leaderboard, first: Number, name: str, reference: Estimate
+    board: Leaderboard,
+    first: Number,
+    name: str,
+    reference: Estimate,
 ) -> str:
     """The best system and the annotators, by the same samples and the same other annotators
     where each is known.

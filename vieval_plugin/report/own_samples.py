@@ -52,7 +52,9 @@ class OfOwnSamples(OfGenerators):
 
 
 def generator_findings(
-    benchmark: str, runs: Sequence[Run], options: StatisticsOptions
+    benchmark: str,
+    runs: Sequence[Run],
+    options: StatisticsOptions,
 ) -> Findings:
     """Generators side by side by the judges' scores, and by their win rates."""
     findings = OfGenerators().findings(benchmark, (), runs, options)

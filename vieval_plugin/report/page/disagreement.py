@@ -139,7 +139,14 @@ def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
     human_quantiles = _quantiles([*ratings])
     places = zip(records, aspects, judge_quantiles, human_quantiles, strict=True)
     return [
-        Judgement(label, record, aspect, judge, human, abs(judge - human))
+        Judgement(
+            label,
+            record,
+            aspect,
+            judge,
+            human,
+            abs(judge - human),
+        )
         for record, aspect, judge, human in places
     ]
 
@@ -276,7 +283,9 @@ def largest_disagreements(
 
 
 def _disagreement_lines(
-    item: GalleryItem, furthest: Judgement, annotators: str
+    item: GalleryItem,
+    furthest: Judgement,
+    annotators: str,
 ) -> tuple[str, ...]:
     record = furthest.record
     if record.votes is not None:

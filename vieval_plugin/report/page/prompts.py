@@ -273,7 +273,14 @@ def _bars(
     scale = DifferenceAxis(min(finite_ends), max(finite_ends), words)
     higher = sum(lead > 0 for lead in leads)
     lower = sum(lead < 0 for lead in leads)
-    return Bars(first, second, higher, lower, mean, scale)
+    return Bars(
+        first,
+        second,
+        higher,
+        lower,
+        mean,
+        scale,
+    )
 
 
 def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
@@ -288,7 +295,9 @@ def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
 
 
 def _prompts(
-    section: Section, board: Leaderboard, items: Sequence[GalleryItem]
+    section: Section,
+    board: Leaderboard,
+    items: Sequence[GalleryItem],
 ) -> list[Prompt]:
     label = section.run_of(board).label
     prompts = []

@@ -464,7 +464,14 @@ def _contest_caption(
     reason = ""
     if most_points or len(contests) > 1:
         reason = rationale
-    return Picture("", "no image", True, mean_of(values), text, reason)
+    return Picture(
+        "",
+        "no image",
+        True,
+        mean_of(values),
+        text,
+        reason,
+    )
 
 
 def _pictures(
