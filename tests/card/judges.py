@@ -77,9 +77,7 @@ def judge(
     by_value = {part: {model: estimate(of)} for part, of in (parts or {}).items()}
     title = ("spearman", "Spearman's correlation", "", (-1.0, 1.0))
     board = Leaderboard(
-        *place,
-        *title,
-        lambda options: compared,
+        *(*place, *title, lambda options: compared),
         benchmark="imagenhub",
         numbers=(own, *of_others),
         comparison=Comparison(compared, (), tuple(test for test, _ in others)),

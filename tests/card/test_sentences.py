@@ -39,8 +39,6 @@ THREE_OF_SEVEN, TWO_OF_SEVEN, NONE_OF_SEVEN = (
 )
 WEAK = Estimate(0.07, -0.08, 0.23, n=460)
 ON_FEW_SAMPLES = Estimate(0.3, -0.02, 0.6, n=70)
-
-
 POOR = {"number": WEAK, "above": False}
 POOR_BUT_AS_GOOD = {**POOR, "difference": Estimate(0.0, -0.04, 0.04)}
 LEVELS = [
@@ -115,13 +113,9 @@ def test_by_task_type_the_test_against_a_constant_is_adjusted(monkeypatch):
     p_values = iter([0.03, 0.03, 0.03, 0.01, 0.03, 0.03])
     p_of_mine = lambda *_: {"mine": next(p_values)}
     numbers = [SimpleNamespace(system="mine")]
-    board = SimpleNamespace(
-        breakdowns={"kind": {key: {} for key in TYPES}},
-        numbers=numbers,
-        aspect="O",
-        statistic="spearman",
-        references=(),
-    )
+    measured = {"aspect": "O", "statistic": "spearman", "references": ()}
+    kinds = {"kind": {key: {} for key in TYPES}}
+    board = SimpleNamespace(breakdowns=kinds, numbers=numbers, **measured)
     monkeypatch.setattr(placing, "above_constant_p", p_of_mine)
     monkeypatch.setattr(placing, "restrict_systems", lambda compared, labels: compared)
     monkeypatch.setattr(placing, "leaderboard", lambda *_, **options: board)

@@ -92,27 +92,10 @@ def test_of_several_answers_each_says_where_it_holds(tmp_path):
     assert text.split("<main>")[0].count("These images have no human ratings") == 1
 
 
-ONE = "Only the images of mine were judged, so they cannot be compared."
-BETTER = "viescore with gpt rates mine's images better than theirs'."
-APART = "viescore with gpt cannot tell mine and theirs apart."
-SAME = "viescore with gpt gives every image the same score, so it cannot compare them."
-NONE = "No generator has enough scores on your images."
-
-
-@pytest.mark.parametrize(
-    ("mine", "theirs", "said"),
-    [
-        ([0.5, 0.6], [], ONE),
-        ([0.9] * 9, [0.1] * 9, BETTER),
-        ([0.5, 0.6] * 5, [0.5, 0.6] * 5, APART),
-        ([0.5] * 9, [0.5] * 9, SAME),
-        ([None] * 9, [None] * 9, NONE),
-    ],
-)
-def test_report_and_rank_make_one_page_of_unrated_images(tmp_path, mine, theirs, said):
-    results = generators(tmp_path, {"mine": mine, "theirs": theirs})
+@pytest.mark.parametrize("theirs", [[], [0.1] * 9, [None] * 9])
+def test_report_and_rank_make_one_page_of_unrated_images(tmp_path, theirs):
+    results = generators(tmp_path, {"mine": [0.9] * 9, "theirs": theirs})
     text, ranked = (page_of(page, tmp_path, results) for page in ("report", "rank"))
-    assert titled(text) == said
     assert "Your images, judged by viescore 0shot (gpt)" in Page(text).said
     screens = [
         page.split("<header>")[1].split('id="appendix"')[0] for page in (text, ranked)
@@ -142,14 +125,9 @@ def cards(text):
     return dict(re.findall(pattern, text, re.DOTALL))
 
 
-def heading(card):
-    """The title of a card."""
-    return re.search(r"<h3[^>]*>(.*?) <span", card)[1]
-
-
 def headings(text):
     """Titles of the cards of a section that a text begins with."""
-    return [heading(card) for card in cards(text.split("</section>")[0]).values()]
+    return re.findall(r"<h3[^>]*>(.*?) <span", text.split("</section>")[0])
 
 
 def buttons(text):
@@ -179,13 +157,13 @@ def test_prompts_stand_from_ahead_to_behind_above_the_pictures_of_one(tmp_path, 
         ("p3", f"mine 0.10, theirs 0.20{more}", True),  # the middle: it is undecided
         ("p1", f"mine 0.50, theirs 0.70{more}", False),
     ]
-    assert heading(shown_card(text)) == "p3"
+    assert headings(shown_card(text)) == ["p3"]
     assert ('class="bars"' in text) is not third
     if not third:
         drawn = re.findall(r'<rect class="(ahead|behind)" x', text)
         assert drawn == ["ahead", "ahead", "behind", "behind"]
-        assert "mine scores higher on 1 of 4 prompts" in Page(text).said
-        assert "theirs on 2, equal on 1." in Page(text).said
+        counts = "mine scores higher on 1 of 4 prompts, theirs on 2, equal on 1."
+        assert counts in Page(text).said
     _, worst = text.split("mine scores lower on 2 of 4 prompts")
     loses, fail = worst.split("generators fail on 2 of 4 prompts")
     assert headings(loses) == ["p1", "p3"]
@@ -233,7 +211,7 @@ def test_the_best_has_a_card_also_where_the_lowest_fill_the_page(tmp_path):
     scores = {"mine": [n / 1000 for n in range(900)]}
     text = report_of(tmp_path, generators(tmp_path, scores, picture=False))
     assert len(cards(text)) > 400
-    assert "p899" in map(heading, cards(text.split('id="cards"')[1]).values())
+    assert "p899" in headings(text.split('id="cards"')[1])
 
 
 def test_the_strip_has_the_largest_disagreements(tmp_path):
