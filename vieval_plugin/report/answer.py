@@ -160,7 +160,13 @@ def answer(
         next_step = _rating_advice(board, verdicts, margin)
     evidence = " ".join(filter(None, sentences))
     limits = _all_limits(board, outcome, bias, corrected)
-    return Answer(title, evidence, limits, next_step, outcome)
+    return Answer(
+        title,
+        evidence,
+        limits,
+        next_step,
+        outcome,
+    )
 
 
 def _contradiction(board: Leaderboard, bias: PositionBias) -> Answer:
@@ -172,7 +178,13 @@ def _contradiction(board: Leaderboard, bias: PositionBias) -> Answer:
     )
     limits = (*_bias(bias), *_failures(board))
     advice = "Use a judge that scores each image."
-    return Answer(title, evidence, limits, advice, Outcome.CONTRADICTION)
+    return Answer(
+        title,
+        evidence,
+        limits,
+        advice,
+        Outcome.CONTRADICTION,
+    )
 
 
 def _all_limits(

@@ -69,7 +69,11 @@ class BuildResult:
                 text = " ".join(record.sample.texts.values())
                 texts[prompt] = text[:_LONGEST_TEXT]
         return [
-            {**asdict(f), "difference": f.difference, "text": texts.get(f.prompt, "")}
+            {
+                **asdict(f),
+                "difference": f.difference,
+                "text": texts.get(f.prompt, ""),
+            }
             for f in self.gate.falls
         ]
 
@@ -152,7 +156,11 @@ def junit(result: BuildResult) -> str:
     is none.
     """
     tag = _TAGS.get(result.exit_code, "error")
-    counts = {"tests": "1", "failures": "0", "errors": "0"}
+    counts = {
+        "tests": "1",
+        "failures": "0",
+        "errors": "0",
+    }
     if tag != "system-out":
         counts[f"{tag}s"] = "1"
     suites = ElementTree.Element("testsuites", counts)
@@ -224,4 +232,8 @@ def _difference_numbers(mean: MeanOfDifferences) -> dict[str, float]:
     }
 
 
-_TEXTS = {"summary": summary, "junit": junit, "json": json_text}
+_TEXTS = {
+    "summary": summary,
+    "junit": junit,
+    "json": json_text,
+}

@@ -23,7 +23,11 @@ _COLUMNS = (
     "why_not",
 )
 _KEY_COLUMNS = _COLUMNS[:6]
-_DIGITS = {"rho": 2, "footrule": 1, "accuracy_paper": 2}
+_DIGITS = {
+    "rho": 2,
+    "footrule": 1,
+    "accuracy_paper": 2,
+}
 
 
 @dataclass(frozen=True)

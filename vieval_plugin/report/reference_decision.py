@@ -399,7 +399,13 @@ def _decision_by_margin(
     enough = _enough(needed, comparison.unit)
     finding, objection = _undecided_finding(comparison)
     step = f"{enough} would be enough to decide, if the difference stays the same."
-    return ReferenceDecision("undecided", finding, measured, step, objection)
+    return ReferenceDecision(
+        "undecided",
+        finding,
+        measured,
+        step,
+        objection,
+    )
 
 
 def _failures_sentence(comparison: ReferenceComparison) -> str:

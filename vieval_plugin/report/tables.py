@@ -97,7 +97,13 @@ def leaderboard_table(
         rows.append(("", reference.system, value, *cells))
     title = _title(board)
     reference_count = len(board.references)
-    return Table(name, title, header, tuple(rows), reference_count)
+    return Table(
+        name,
+        title,
+        header,
+        tuple(rows),
+        reference_count,
+    )
 
 
 def _leaderboard_columns(

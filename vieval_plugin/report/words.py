@@ -13,7 +13,11 @@ from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import Policy, StatisticsOptions
 
-ASPECTS = {"SC": "semantic consistency", "PQ": "perceptual quality", "O": "overall"}
+ASPECTS = {
+    "SC": "semantic consistency",
+    "PQ": "perceptual quality",
+    "O": "overall",
+}
 TASK_TYPES = {
     "tig": "text-guided generation",
     "tie": "text-guided editing",

@@ -260,7 +260,11 @@ def _bars(
     words = {}
     if board.measure.counts_contests:
         factor = 2  # of won less lost
-        words = {1.0: "won", 0.0: "tie", -1.0: "lost"}
+        words = {
+            1.0: "won",
+            0.0: "tie",
+            -1.0: "lost",
+        }
     if pair:
         if pair.first != first:
             pair = pair.turned

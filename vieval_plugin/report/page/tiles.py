@@ -57,7 +57,11 @@ _MOST_STEPS = 6000
 _MOST_ALL_TEXT = 1_200_000
 _LEAST_TEXT = 300
 #: Words of the results of contests by their points.
-_OUTCOMES = {1.0: "beat", EVEN: "tied with", 0.0: "lost to"}
+_OUTCOMES = {
+    1.0: "beat",
+    EVEN: "tied with",
+    0.0: "lost to",
+}
 _FIRST = ("source", "mask", "subject", "concepts", "control")
 
 
