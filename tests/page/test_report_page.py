@@ -101,8 +101,7 @@ def test_print_has_answer_chart_table_and_cards_and_nothing_folded(
 def test_cards_show_pictures_and_are_filtered_by_keyboard(browser, page):
     browser.open(page)
     assert browser.text("#count") == "48 of 48 cards"
-    drawn = browser.evaluate("document.querySelector('.card use').getBBox().width")
-    assert drawn > 90
+    assert browser.evaluate("document.querySelector('.card use').getBBox().width") > 90
     browser.focus("select[data-filter=status]")
     browser.press("r")  # the option that begins so
     assert browser.text("#count") == "16 of 48 cards"

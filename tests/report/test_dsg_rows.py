@@ -126,8 +126,7 @@ def test_a_recorded_verdict_has_its_questions_and_what_the_authors_count(shared_
     found = [(v.scores, v.reason[:34]) for v in unread]
     assert found == [({}, "the answer is neither yes nor no; ")] * 2
     asked = [titles(verdict.trace).get(("answers", "3")) for verdict in verdicts]
-    verdict = verdicts[asked.index("Are there two soccer balls?")]
-    assert verdict.status == "ok"
+    assert verdicts[asked.index("Are there two soccer balls?")].status == "ok"
 
 
 def test_the_model_that_is_meant_is_named(shared_data):

@@ -229,8 +229,7 @@ def test_ratings_tell_how_far_a_judge_agrees(tmp_path, capsys):
     out = tmp_path / "out"
     got = main(split(f"report {tmp_path}/v.jsonl --human {tmp_path}/r.csv --out {out}"))
     assert got == 0
-    text = (out / "report.md").read_text()
-    assert "| SC | 2 | 20 | 20 | 1.000 |" in text
+    assert "| SC | 2 | 20 | 20 | 1.000 |" in (out / "report.md").read_text()
     [found] = ranked(out)
     assert (found["system"], found["aspect"]) == ("m", "SC")
     assert float(found["value"]) == pytest.approx(0.9999)
@@ -274,8 +273,7 @@ def test_a_judge_that_does_not_look_is_marked(tmp_path, vieval):
     for where, text in everywhere(tmp_path, vieval, *given).items():
         assert mark in text, where
     assert marks(tmp_path / "out") == {"blind": mark, "right": ""}
-    compared = vieval("compare", *given, "--out", tmp_path / "compared").out
-    assert mark in compared
+    assert mark in vieval("compare", *given, "--out", tmp_path / "compared").out
     assert (tmp_path / "compared" / "numbers.csv").exists()
 
 

@@ -67,8 +67,7 @@ SPARSE = judge("sparse", 0.01, few_of_a_part)
 def test_cells_of_a_handful_of_images_move_nobody_and_their_judge_is_in_the_second_list():
     """The correlations of 5 samples an image model would be near 1."""
     with_it, without = board(GOOD, FAIR, POOR, SPARSE), board(GOOD, FAIR, POOR)
-    found = [number.system for number in with_it.ranked]
-    assert found == ["good", "fair", "poor"]
+    assert [number.system for number in with_it.ranked] == ["good", "fair", "poor"]
     found = {label: of for label, of in shown(with_it).items() if label != "sparse"}
     assert found == shown(without)
     assert with_it.number_of("sparse").unranked == "no value for sdie"

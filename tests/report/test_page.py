@@ -210,8 +210,7 @@ def test_objects_of_a_trace_are_boxes_on_an_opened_picture(tmp_path):
     page, _ = report(tmp_path, rows)
     assert EVIL not in page.text
     boxes = [attributes for tag, attributes in page.elements if tag == "rect"]
-    sides = {"x": "1.5", "y": "2", "width": "7.5", "height": "6"}
-    assert boxes.count(sides) == 8
+    assert boxes.count({"x": "1.5", "y": "2", "width": "7.5", "height": "6"}) == 8
     assert "red &lt;script&gt;alert(1)&lt;/script&gt; 0.93" in page.text
 
 

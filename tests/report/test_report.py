@@ -81,8 +81,7 @@ def test_image_models_are_ranked_against_an_order_given(tmp_path):
     listed = [cell for cell in document["cells"] if cell["table"] == "order"]
     cells = {cell["statistic"]: cell["value"] for cell in listed}
     sign = 1 if right else -1
-    expected = {"footrule": 1 - sign, "rho": sign, "tau": sign}
-    assert cells == pytest.approx(expected)
+    assert cells == pytest.approx({"footrule": 1 - sign, "rho": sign, "tau": sign})
 
 
 FEW = "the results must have scores for at least two of its image models; it lists a, b"

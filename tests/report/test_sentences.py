@@ -72,5 +72,4 @@ def test_task_types_are_named_where_they_differ(halves, said):
         Estimate(value, value - half, value + half, n=40)
         for value, half in zip((0.2, 0.6), halves, strict=True)
     )
-    between = Estimate(0.4, 0.2, 0.6, n=40)
-    assert _ends_differ([high, low, between]) == said
+    assert _ends_differ([high, low, Estimate(0.4, 0.2, 0.6, n=40)]) == said

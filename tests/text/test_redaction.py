@@ -121,8 +121,7 @@ def test_addresses_in_options_lose_users_and_queries(tmp_path, vieval):
     judge = {"model": "m", "base_url": url}
     options = config.from_mapping({"backbones": {"judge": judge}}, "options")
     held = prepare("viescore", None, options).provenance.options
-    told = ["http://host/v1?key=[removed]"]
-    assert held["backbones"]["judge"]["base_url"] == told
+    assert held["backbones"]["judge"]["base_url"] == ["http://host/v1?key=[removed]"]
     carried = {"model": "m", "base_url": [url], "extra": {"x": KEY}}
     source = {"judge": "viescore", "settings": [], "aspects": ["O"]}
     source["options"] = {**held, "backbones": {"judge": carried}}
