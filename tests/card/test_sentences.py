@@ -75,15 +75,6 @@ def test_the_level_follows_from_the_numbers(changes, expected):
     assert level(replace(GOOD, **changes)) is expected
 
 
-def test_of_several_judges_each_sentence_names_its_own():
-    one, other = judge(), judge(None, on="vieval_demo")
-    texts = answers([one, other])
-    assert texts[0].startswith("mine as viescore 0shot on ImagenHub ")
-    assert texts[1].startswith("mine as viescore 0shot on vieval_demo cannot")
-    assert all(text.startswith("mine as ") for text in texts[:-1])
-    assert answers([other, one])[:2] == [texts[1], texts[0]]
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_any_numbers_make_a_card(seed):
     rng = random.Random(seed)
