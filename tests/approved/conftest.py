@@ -37,18 +37,15 @@ VARYING = (
     (re.compile(r"\b([0-9a-f]{64}|[0-9a-f]{16})\b"), "HASH"),
     (re.compile(r"\b\d+\.\d (Mi?B)\b"), r"N \1"),
     (re.compile(r"Python 3\.\d+\.\d+"), "Python VERSION"),
+    # seconds of calls
     (
-        re.compile(
-            r"(combinations of task type and image model \|.*\| )\d+ \|$", re.MULTILINE
-        ),
+        re.compile(r"(?m)(combinations of task type and image model \|.*\| )\d+ \|$"),
         r"\1N |",
-    ),  # seconds of calls
+    ),
     (re.compile(r"(?<=seconds: about )[\d.,]+"), "N"),
-    (
-        re.compile(r"(?<=calls: ).*"),
-        "N",
-    ),  # which questions meet one another depends on threads
-    (re.compile(r"(?<=^seconds: )\d.*", re.MULTILINE), "N"),
+    # which questions meet one another depends on threads
+    (re.compile(r"(?<=calls: ).*"), "N"),
+    (re.compile(r"(?m)(?<=^seconds: )\d.*"), "N"),
 )
 PROGRESS = re.compile(r"^(Judging|Generating|Pilot)[^\n]*\n", re.MULTILINE)
 
@@ -88,18 +85,20 @@ def transcript(command, servers=()):
             code = main(arguments)
         except SystemExit as end:
             code = end.code
+    text = f"$ {command}\n{out.getvalue()}"
     # a progress bar leaves as many blank lines as it was drawn
-    said = [
-        line for line in err.getvalue().replace("\r", "\n").split("\n") if line.strip()
-    ]
-    errors = "\n".join(["[stderr]", *said, ""]) if said else ""
+    lines = err.getvalue().replace("\r", "\n").split("\n")
+    said = [f"{line}\n" for line in lines if line.strip()]
+    if said:
+        text += "".join(["[stderr]\n", *said])
     files = sorted(map(str, present_files() - before))
-    written = f"[new files: {', '.join(files[:10])}]\n" if files else ""
-    unasked = (
-        "[nothing was asked]\n" if servers and requests_to(servers) == asked else ""
-    )
-    ending = f"[exit code {int(code)}]\n" if code else ""
-    return f"$ {command}\n{out.getvalue()}{errors}{written}{unasked}{ending}"
+    if files:
+        text += f"[new files: {', '.join(files[:10])}]\n"
+    if servers and requests_to(servers) == asked:
+        text += "[nothing was asked]\n"
+    if code:
+        text += f"[exit code {int(code)}]\n"
+    return text
 
 
 def requests_to(servers):
@@ -108,11 +107,8 @@ def requests_to(servers):
 
 def present_files():
     """Files of the working folder, without those of a cache."""
-    return {
-        path
-        for path in Path().rglob("*")
-        if path.is_file() and path.parts[0] != ".cache"
-    }
+    paths = filter(Path.is_file, Path().rglob("*"))
+    return {path for path in paths if path.parts[0] != ".cache"}
 
 
 def text_of(path):
@@ -120,9 +116,8 @@ def text_of(path):
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".html":
         return text
-    return "\n".join(
-        " ".join(words.split()) for words in Page(text).words if words.strip()
-    )
+    words = (" ".join(element.split()) for element in Page(text).words)
+    return "\n".join(filter(None, words))
 
 
 @pytest.fixture
@@ -133,15 +128,12 @@ def started():
 
 @pytest.fixture
 def judge_server(monkeypatch, started):
-    """Starts a fake server with these settings, which commands use from then on; its scores
-    follow the brightness.
-    """
+    """Starts a fake server that scores brightness, which commands use from then on."""
     with contextlib.ExitStack() as servers:
 
         def start(**settings):
-            server = servers.enter_context(
-                a_server(**{"reply": by_brightness(), **settings})
-            )
+            fake = a_server(**{"reply": by_brightness(), **settings})
+            server = servers.enter_context(fake)
             monkeypatch.setenv("VIEVAL_MODEL", "fake")
             monkeypatch.setenv("VIEVAL_BASE_URL", server.base_url)
             started.append(server)
@@ -160,9 +152,7 @@ def tmp_path():
 
 @pytest.fixture
 def approve(tmp_path, monkeypatch, snapshot, started):
-    """Runs commands in this test's folder, under few resamples, and compares all that they print
-    with the case's file.
-    """
+    """Runs commands and compares all that they print with the case's file."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}\n")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
@@ -183,10 +173,10 @@ def approve_text(snapshot):
     """Compares texts by name with the case's file."""
 
     def compared(texts):
-        text = "".join(
-            f"# {name}\n{chr(10).join([lines] if isinstance(lines, str) else lines)}\n\n"
-            for name, lines in texts.items()
-        )
+        text = ""
+        for name, lines in texts.items():
+            listed = [lines] if isinstance(lines, str) else lines
+            text += "\n".join([f"# {name}", *listed, "", ""])
         assert text == snapshot(extension_class=TextFile)
 
     return compared

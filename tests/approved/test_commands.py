@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import a_table, a_verdict_file, an_image_file, some_scores
+from tests.builders import (
+    a_label_file,
+    a_sample_row,
+    a_table,
+    a_verdict_file,
+    an_image_file,
+    some_scores,
+)
 from tests.extras import needs
 from vieval_plugin.cli import main, read_options
 from vieval_plugin.judges.protocol import Image
@@ -34,25 +41,16 @@ def test_names_that_do_not_exist(approve):
 
 def test_files_of_another_sort(approve):
     an_image_file("1.png")
-    a_table(
-        "samples.jsonl",
-        [
-            {
-                "uid": "1",
-                "image_model": "m",
-                "images": {"output": "1.png"},
-                "texts": {"prompt": "a cat"},
-            }
-        ],
-    )
+    row = a_sample_row("1", "1.png", "a cat", image_model="m")
+    del row["kind"]
+    a_table("samples.jsonl", [row])
     a_verdict_file("v.jsonl", aurora=[0.5], borealis=[0.4])
     Path("flat.csv").write_text("uid,image_model\n")
     Path("alone.jsonl").write_text(Path("v.jsonl").read_text())
     approve(
-        *(
-            f"vieval {command} samples.jsonl"
-            for command in ("rank", "compare", "report --out r")
-        ),
+        "vieval rank samples.jsonl",
+        "vieval compare samples.jsonl",
+        "vieval report --out r samples.jsonl",
         "vieval label v.jsonl --kind tgi --out l.html",
         "vieval label samples.jsonl --kind tgi --out l.html",
         "vieval score v.jsonl --judge sharpness --out w.jsonl",
@@ -77,18 +75,7 @@ def test_show(approve, judge_server):
 
 def test_plan(approve, judge_server):
     an_image_file("a.png")
-    a_table(
-        "s.jsonl",
-        [
-            {
-                "uid": f"{n}",
-                "images": {"output": "a.png"},
-                "texts": {"prompt": "a cat"},
-                "kind": "tig",
-            }
-            for n in range(4)
-        ],
-    )
+    a_table("s.jsonl", [a_sample_row(f"{n}", "a.png", "a cat") for n in range(4)])
     judge_server()
     approve("vieval score s.jsonl --plan", "vieval card --benchmark vieval_demo --plan")
 
@@ -98,15 +85,14 @@ def test_doctor(approve, judge_server, monkeypatch):
     monkeypatch.setattr("vieval_plugin.cli.doctor._SECONDS", 2.0)
     monkeypatch.setenv("GOOD_KEY", "sk-distinctive-0123456789")
     server = judge_server()
-    keys = {"judge": "GOOD_KEY", "nokey": "ABSENT_KEY"}
+    near = {"model": "fake", "base_url": server.base_url}
     backbones = {
-        name: {"model": "fake", "base_url": server.base_url, "api_key_env": key}
-        for name, key in keys.items()
+        "judge": {**near, "api_key_env": "GOOD_KEY"},
+        "nokey": {**near, "api_key_env": "ABSENT_KEY"},
+        "away": {"model": "fake", "base_url": "http://127.0.0.1:9/v1"},
     }
-    backbones["away"] = {"model": "fake", "base_url": "http://127.0.0.1:9/v1"}
-    Path("vieval.yaml").write_text(
-        json.dumps({"backbones": backbones, "store": {"path": "r.sqlite"}})
-    )
+    options = {"backbones": backbones, "store": {"path": "r.sqlite"}}
+    Path("vieval.yaml").write_text(json.dumps(options))
     for name in ("VIEVAL_MODEL", "VIEVAL_BASE_URL"):
         monkeypatch.delenv(name)
     approve(
@@ -159,14 +145,11 @@ def test_filter_refused(approve):
 
     write_parquet(Path("data"), 1)
     main(["score", "data", "--judge", "sharpness", "--out", "out"])
-    approve(
-        *(
-            shlex.join(
-                ["vieval", "filter", "out", "--where", condition, "--out", "kept"]
-            )
-            for condition in CONDITIONS
-        )
-    )
+    filtered = [
+        shlex.join(["vieval", "filter", "out", "--where", condition, "--out", "kept"])
+        for condition in CONDITIONS
+    ]
+    approve(*filtered)
 
 
 def printed_commands(text):
@@ -179,52 +162,36 @@ def printed_commands(text):
     ]
 
 
-@pytest.mark.parametrize(
-    "command",
-    printed_commands(
-        "".join(
-            file.read_text() for file in sorted(Path(__file__).parent.glob("*/*.txt"))
-        )
-    ),
-)
+OUTPUTS = [file.read_text() for file in sorted(Path(__file__).parent.glob("*/*.txt"))]
+
+
+@pytest.mark.parametrize("command", printed_commands("".join(OUTPUTS)))
 def test_flags_of_printed_commands(command):
     name, *arguments = shlex.split(command)
     assert read_options([name, *arguments])
 
 
 def test_printed_commands_run(tmp_path, monkeypatch, capsys):
-    """Verdicts of two builds in two files: each command that an output names, down to the
-    ranking by labels.
-    """
+    """Verdicts of two builds: each command that an output names, down to the ranking."""
     monkeypatch.chdir(tmp_path)
+
+    def printed(start):
+        """The one command in the output so far that starts so."""
+        commands = printed_commands(capsys.readouterr().out)
+        [found] = [command for command in commands if command.startswith(start)]
+        return found
+
     for name, score in (("new", 0.6), ("old", 0.5)):
-        an_image_file(f"{name}.png")
-        a_verdict_file(
-            f"{name}.jsonl",
-            {name: [score] * 6},
-            fields={"images": {"output": Image(Path(f"{name}.png"))}},
-        )
+        fields = {"images": {"output": Image(an_image_file(f"{name}.png"))}}
+        a_verdict_file(f"{name}.jsonl", {name: [score] * 6}, fields=fields)
     assert main(["rank", "new.jsonl", "old.jsonl"]) == 0
-    [label] = [
-        command
-        for command in printed_commands(capsys.readouterr().out)
-        if command.startswith("label")
-    ]
-    assert main(shlex.split(label)) == 0
-    [rank] = [
-        command
-        for command in printed_commands(capsys.readouterr().out)
-        if command.startswith("rank new.jsonl")
-    ]
+    assert main(shlex.split(printed("label"))) == 0
+    command = printed("rank new.jsonl").replace("labels-*.csv", "labels-ann.csv")
     images = json.loads(Path("label.plan.json").read_text())["images"]
-    rows = [
-        f"own,tig,{i['uid']},{i['image_model']},,ann,SC,{n % 3 / 2}"
-        for n, i in enumerate(images)
+    labels = [
+        {"uid": image["uid"], "generator": image["image_model"], "value": n % 3 / 2}
+        for n, image in enumerate(images)
     ]
-    Path("labels-ann.csv").write_text(
-        "\n".join(["benchmark,part,uid,generator,draw,rater,aspect,value", *rows])
-        + "\n"
-    )
-    command = rank.replace("labels-*.csv", "labels-ann.csv")
+    a_label_file("labels-ann.csv", labels)
     assert main(shlex.split(command)) == 0
     assert "rated" in capsys.readouterr().out

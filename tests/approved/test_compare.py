@@ -3,6 +3,11 @@
 from tests.builders import a_provenance, a_rated_folder, poor, right
 
 
+def partly(has_score):
+    """A judge near people's ratings that refuses the other samples."""
+    return lambda number, people: right(number, people) if has_score(number) else None
+
+
 def test_three_judges(approve):
     for name, score in {"poor": poor, "right": right, "alike": right}.items():
         a_rated_folder(name, score)
@@ -16,36 +21,21 @@ def test_overall_score_leads(approve):
     approve("vieval compare poor right only")
 
 
-def test_one_judge(approve):
-    a_rated_folder("right")
-    approve("vieval compare right --out out")
-
-
-def test_two_benchmarks(approve):
+def test_one_judge_and_two_benchmarks(approve):
     a_rated_folder("right")
     a_rated_folder("poor", poor)
     a_rated_folder("elsewhere", benchmark="imagenhub")
-    approve("vieval compare right poor elsewhere")
+    approve("vieval compare right --out out", "vieval compare right poor elsewhere")
 
 
-def test_no_samples_in_common(approve):
-    a_rated_folder(
-        "even",
-        lambda number, people: right(number, people) if number // 2 % 2 else None,
-    )
-    a_rated_folder(
-        "odd", lambda number, people: None if number // 2 % 2 else right(number, people)
-    )
-    approve("vieval compare even odd")
-
-
-def test_judge_without_a_rank(approve):
-    a_rated_folder(
-        "few", lambda number, people: None if number < 56 else right(number, people)
-    )
+def test_too_few_samples_in_common(approve):
+    a_rated_folder("even", partly(lambda number: number // 2 % 2))
+    a_rated_folder("odd", partly(lambda number: not number // 2 % 2))
+    a_rated_folder("few", partly(lambda number: number >= 56))
     a_rated_folder("poor", poor)
     a_rated_folder("right")
     approve(
+        "vieval compare even odd",
         "vieval compare poor right few",
         "vieval report poor right few --out r",
         "cat r/report.md",

@@ -4,20 +4,15 @@ import json
 from itertools import groupby
 from pathlib import Path
 
-from tests.builders import a_table, a_verdict_file, an_image_file
+from tests.builders import a_sample_row, a_table, a_verdict_file, an_image_file
 from vieval_plugin.judges.protocol import Image
 
 PAIR = {"id": "x", "texts": {"prompt": "a cube"}}
+LABEL = "vieval label {} --out page.html"
 
 
 def row(uid, image_model="m", *, output="a.png", **fields):
-    return {
-        "uid": uid,
-        "image_model": image_model,
-        "kind": "tig",
-        "images": {"output": output},
-        **fields,
-    }
+    return a_sample_row(uid, output, image_model=image_model, **{"texts": {}, **fields})
 
 
 def candidates(*files):
@@ -30,37 +25,22 @@ def candidates(*files):
 def test_what_the_labels_suffice_for(approve):
     an_image_file("a.png")
     for count, others in ((60, 60), (40, 40), (80, 30)):
-        rows = [
-            *(row(f"u{n}", "new") for n in range(count)),
-            *(row(f"u{n}", "old") for n in range(others)),
-        ]
-        a_table(f"{count}.jsonl", rows)
-    files = (
-        "60.jsonl --n 10",
-        "60.jsonl --n 100",
-        "60.jsonl --n 2",
-        "40.jsonl --n 50",
-        "40.jsonl",
-        "80.jsonl --n 70",
-    )
-    approve(*(f"vieval label {name} --out page.html" for name in files))
+        new = [row(f"u{n}", "new") for n in range(count)]
+        a_table(f"{count}.jsonl", [*new, *(row(f"u{n}", "old") for n in range(others))])
+    files = ("60.jsonl --n 10", "60.jsonl --n 100", "60.jsonl --n 2")
+    more = ("40.jsonl --n 50", "40.jsonl", "80.jsonl --n 70")
+    approve(*map(LABEL.format, (*files, *more)))
 
 
 def test_groups(approve):
     an_image_file("a.png")
-    prompts = [
-        {"uid": f"u{number}", "group": f"template {number // 4}"}
+    rows = [
+        row(f"u{number}", name, group=f"template {number // 4}")
         for number in range(40)
+        for name in ("new", "old")
     ]
-    a_table(
-        "s.jsonl",
-        [
-            row(image_model=name, **fields)
-            for fields in prompts
-            for name in ("new", "old")
-        ],
-    )
-    approve("vieval label s.jsonl --n 24 --out page.html")
+    a_table("s.jsonl", rows)
+    approve(LABEL.format("s.jsonl --n 24"))
     plan = json.loads(Path("page.plan.json").read_text())
     groups = [int(image["uid"][1:]) // 4 for image in plan["images"]]
     assert len([*groupby(groups)]) == len({*groups})
@@ -69,50 +49,28 @@ def test_groups(approve):
 def test_contests_and_benchmarks(approve):
     an_image_file("a.png")
     a_table("pairs.jsonl", [{**PAIR, "candidates": candidates("a.png", "a.png")}])
-    names = (
-        "pairs.jsonl --kind tig",
-        "vieval_demo_contests/tie --n 3",
-        "vieval_demo/tie --n 7",
-        "vieval_demo/tix",
-        "no.jsonl",
-    )
-    approve(*(f"vieval label {name} --out page.html" for name in names))
+    drawn = ("vieval_demo_contests/tie --n 3", "vieval_demo/tie --n 7")
+    names = ("pairs.jsonl --kind tig", *drawn, "vieval_demo/tix", "no.jsonl")
+    approve(*map(LABEL.format, names))
 
 
 def test_images_that_are_missing(approve):
-    for name in ("a.png", "b.png"):
-        an_image_file(name)
-    a_table(
-        "s.jsonl", [row("1"), row("2", output="gone.png"), row("3", output="b.png")]
-    )
-    approve(
-        "vieval score s.jsonl --judge sharpness --out v.jsonl",
-        "vieval label s.jsonl --out page.html",
-    )
+    an_image_file("a.png")
+    an_image_file("b.png")
+    files = {"1": "a.png", "2": "gone.png", "3": "b.png"}
+    a_table("s.jsonl", [row(uid, output=file) for uid, file in files.items()])
+    score = "vieval score s.jsonl --judge sharpness --out v.jsonl"
+    approve(score, LABEL.format("s.jsonl"))
 
 
 def test_several_files_of_verdicts(approve):
-    for name in ("new", "old"):
-        an_image_file(f"{name}.png")
-        a_verdict_file(
-            f"{name}.jsonl",
-            generators={name: [0.5]},
-            fields={"images": {"output": Image(Path(f"{name}.png"))}},
-        )
+    files = {"new": ("new", "new"), "old": ("old", "old"), "other": ("new", "old")}
+    for name, (model, image) in files.items():
+        fields = {"images": {"output": Image(an_image_file(f"{image}.png"))}}
+        a_verdict_file(f"{name}.jsonl", {model: [0.5]}, fields=fields)
     a_table("s.jsonl", [row("1")])
-    a_verdict_file(
-        "other.jsonl", new=[0.5], fields={"images": {"output": Image(Path("old.png"))}}
-    )
-    approve(
-        *(
-            f"vieval label {files} --out page.html"
-            for files in (
-                "new.jsonl old.jsonl",
-                "new.jsonl s.jsonl",
-                "new.jsonl other.jsonl",
-            )
-        )
-    )
+    others = ("old.jsonl", "s.jsonl", "other.jsonl")
+    approve(*(LABEL.format(f"new.jsonl {other}") for other in others))
 
 
 def test_refused(approve):
@@ -124,17 +82,16 @@ def test_refused(approve):
         "no output": [row("1"), row("2", images={"source": "a.png"})],
         "no kind": [row("1"), row("2", kind="")],
         "two of one name": [row("1"), row("1")],
-        "three candidates": [
-            {**PAIR, "candidates": candidates("a.png", "a.png", "a.png")}
-        ],
-        "candidates without images": [{**PAIR, "candidates": candidates("", "a.png")}],
+    }
+    contests = {
+        "three candidates": candidates("a.png", "a.png", "a.png"),
+        "candidates without images": candidates("", "a.png"),
     }
     for name, rows in tables.items():
         a_table(f"{name}.jsonl", rows)
-    kinds = {name: " --kind tig" if "candidates" in name else "" for name in tables}
+    for name, pair in contests.items():
+        a_table(f"{name}.jsonl", [{**PAIR, "candidates": pair}])
     approve(
-        *(
-            f"vieval label '{name}.jsonl'{kinds[name]} --out page.html"
-            for name in tables
-        )
+        *(LABEL.format(f"'{name}.jsonl'") for name in tables),
+        *(LABEL.format(f"'{name}.jsonl' --kind tig") for name in contests),
     )

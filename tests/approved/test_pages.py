@@ -1,6 +1,4 @@
-"""Reports, cards and leaderboards as a reader has them: the page's words, and what the command
-prints.
-"""
+"""Reports, cards and leaderboards: the page's words, and what the command prints."""
 
 import json
 import random
@@ -34,51 +32,34 @@ def test_report_of_own_images(approve):
     a_verdict_file("one.jsonl", aurora=[0.5, 0.6])
     a_verdict_file("better.jsonl", aurora=[0.9] * 9, borealis=[0.1] * 9)
     a_verdict_file("failed.jsonl", aurora=[0.5, 0.6], borealis=[Status.REFUSAL] * 2)
-    approve(
-        *(
-            command
-            for name in ("one", "better", "failed")
-            for command in (
-                f"vieval report {name}.jsonl --out {name}",
-                f"cat {name}/report.html",
-            )
-        )
-    )
+    commands = []
+    for name in ("one", "better", "failed"):
+        report = f"vieval report {name}.jsonl --out {name}"
+        commands += [report, f"cat {name}/report.html"]
+    approve(*commands)
 
 
-@pytest.fixture
-def rated(approve):
-    """Writes results of judges on 60 rated samples, each as far from the ratings as its noise."""
-
-    def write(noises, few=(), refusing=()):
-        people = random.Random(0)
-        ratings = [people.choice([0.0, 0.25, 0.5, 0.75, 1.0]) for _ in range(60)]
-        for judge, noise in noises.items():
-            own, rows = random.Random(judge), []
-            for number, rating in enumerate(ratings):
-                score = min(max(rating + own.gauss(0, noise), 0), 1)
-                failed = judge in refusing or (judge in few and number % 3)
-                sample = a_sample(
-                    f"u{number}",
-                    "demo_a",
-                    kind="tie",
-                    benchmark="vieval_demo",
-                    ratings={"O": (rating,)},
-                )
-                rows.append(
-                    (sample, a_verdict(Status.REFUSAL if failed else score, ("O",)))
-                )
-            a_results_folder(judge, rows, a_provenance(model=judge, aspects=("O",)))
-
-    return write
+def rated(noises, few=(), refusing=()):
+    """Write results of judges on 60 rated samples, each as far from the ratings as its noise."""
+    people = random.Random(0)
+    ratings = [people.choice([0.0, 0.25, 0.5, 0.75, 1.0]) for _ in range(60)]
+    drawn = {"kind": "tie", "benchmark": "vieval_demo"}
+    for judge, noise in noises.items():
+        own = random.Random(judge)
+        rows = []
+        for number, rating in enumerate(ratings):
+            score = min(max(rating + own.gauss(0, noise), 0), 1)
+            if judge in refusing or (judge in few and number % 3):
+                score = Status.REFUSAL
+            ratings_of = {"ratings": {"O": (rating,)}}
+            sample = a_sample(f"u{number}", "demo_a", **drawn, **ratings_of)
+            rows.append((sample, a_verdict(score, ("O",))))
+        a_results_folder(judge, rows, a_provenance(model=judge, aspects=("O",)))
 
 
-def test_report_of_judges(approve, rated):
-    rated(
-        {"good": 0.05, "poor": 3.0, "few": 0.1, "none": 0.1},
-        few=("few",),
-        refusing=("none",),
-    )
+def test_report_of_judges(approve):
+    noises = {"good": 0.05, "poor": 3.0, "few": 0.1, "none": 0.1}
+    rated(noises, few=("few",), refusing=("none",))
     approve(
         "vieval report good poor few none --out r",
         "cat r/report.md",
@@ -90,10 +71,9 @@ def test_report_of_judges(approve, rated):
 @pytest.mark.slow
 def test_card(approve, judge_server):
     judge_server()
-    card = (
-        "vieval card --benchmark vieval_demo_contests --judge pairwise --samples 70 --repeats "
-        "5 --audit 0 --out card"
-    )
+    sizes = "--samples 70 --repeats 5 --audit 0"
+    judge = "--benchmark vieval_demo_contests --judge pairwise"
+    card = f"vieval card {judge} {sizes} --out card"
     approve(card, "cat card/card.md", "vieval compare card card --label a --label b")
 
 
@@ -121,20 +101,16 @@ def test_leaderboard(approve, shared_data, monkeypatch):
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "parts",
-    [
-        pytest.param(("cig",), id="one task type"),
-        pytest.param(
-            tuple(IMAGENHUB.parts), id="all task types", marks=pytest.mark.extras
-        ),
-    ],
+EVERY = pytest.param(
+    tuple(IMAGENHUB.parts), id="all task types", marks=pytest.mark.extras
 )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parts", [pytest.param(("cig",), id="one task type"), EVERY])
 def test_six_logs(approve_text, shared_data, parts):
-    leaderboard = board(
-        list(six_runs(shared_data, parts).values()), StatisticsOptions(draws=50)
-    )
+    runs = six_runs(shared_data, parts)
+    leaderboard = board([*runs.values()], StatisticsOptions(draws=50))
     table = leaderboard_table(leaderboard)
     rows = [" | ".join(row) for row in (table.header, *table.rows)]
     approve_text({"sentences": answer(leaderboard).lines, "table": rows})
@@ -155,21 +131,14 @@ def test_benchmark_of_your_own(approve, judge_server):
 
 def test_benchmark_of_your_own_in_a_host(approve_text):
     """The one number of the host's table, of a judge that scores what people rated and more."""
-    described = Description(**SIGNS)
     rating = Rating(("SC", "PQ", "O"))
-    judged = [
-        Observation(
-            f"m{n % 2}",
-            str(n),
-            {"SC": (n % 5 / 4, n % 3 / 2)},
-            dict.fromkeys(rating.aspects, n % 7 / 6),
-            Status.OK,
-        )
-        for n in range(40)
-    ]
-    summary = summary_of(
-        described.report(), judged, rating, "signs", "all", StatisticsOptions(draws=50)
-    )
-    approve_text(
-        {primary_statistic(summary.statistics).metric: host_table_cell(summary)}
-    )
+    judged = []
+    for n in range(40):
+        people = {"SC": (n % 5 / 4, n % 3 / 2)}
+        scores = dict.fromkeys(rating.aspects, n % 7 / 6)
+        judged.append(Observation(f"m{n % 2}", str(n), people, scores, Status.OK))
+    options = StatisticsOptions(draws=50)
+    report = Description(**SIGNS).report()
+    summary = summary_of(report, judged, rating, "signs", "all", options)
+    metric = primary_statistic(summary.statistics).metric
+    approve_text({metric: host_table_cell(summary)})

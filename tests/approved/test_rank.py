@@ -2,7 +2,10 @@
 
 import json
 import shlex
+from itertools import product
 from pathlib import Path
+
+import pytest
 
 from tests.builders import (
     a_contest_file,
@@ -17,44 +20,31 @@ from vieval_plugin.judges.protocol import Status
 from vieval_plugin.run.verdict_lines import write_verdicts
 
 PAIR = ("aurora", "borealis")
+FAILURES = [Status.REFUSAL, Status.NO_IMAGE, Status.PARSE_FAILURE, Status.API_ERROR]
+BETTER = some_scores(mean=0.7, seed=1)
+NOISY = {name: some_scores(20, noise=0.2, seed=n) for n, name in enumerate("abcdef")}
+
+#: Scores of each generator.
+CASES = {
+    "three_generators": {
+        "aurora": BETTER,
+        "borealis": some_scores(mean=0.69, seed=2),
+        "cirrus": some_scores(mean=0.45),
+    },
+    "one_generator": {"aurora": some_scores()},
+    "ties": dict.fromkeys(PAIR, [0.5] * 30),
+    "failures": {
+        "aurora": [*some_scores(36, 0.7), *FAILURES],
+        "borealis": some_scores(40),
+    },
+    "all_failed": {"aurora": [None] * 20, "borealis": [Status.REFUSAL] * 20},
+    "noise": NOISY,
+}
 
 
-def test_three_generators(approve):
-    a_verdict_file(
-        aurora=some_scores(mean=0.7, seed=1),
-        borealis=some_scores(mean=0.69, seed=2),
-        cirrus=some_scores(mean=0.45),
-    )
-    approve("vieval rank v.jsonl")
-
-
-def test_one_generator(approve):
-    a_verdict_file(aurora=some_scores())
-    approve("vieval rank v.jsonl")
-
-
-def test_ties(approve):
-    a_verdict_file(aurora=[0.5] * 30, borealis=[0.5] * 30)
-    approve("vieval rank v.jsonl")
-
-
-def test_failures(approve):
-    failures = [Status.REFUSAL, Status.NO_IMAGE, Status.PARSE_FAILURE, Status.API_ERROR]
-    a_verdict_file(aurora=[*some_scores(36, 0.7), *failures], borealis=some_scores(40))
-    approve("vieval rank v.jsonl")
-
-
-def test_all_failed(approve):
-    a_verdict_file(aurora=[None] * 20, borealis=[Status.REFUSAL] * 20)
-    approve("vieval rank v.jsonl")
-
-
-def test_noise(approve):
-    a_verdict_file(
-        generators={
-            name: some_scores(20, noise=0.2, seed=n) for n, name in enumerate("abcdef")
-        }
-    )
+@pytest.mark.parametrize("name", CASES)
+def test_scores(approve, name):
+    a_verdict_file(generators=CASES[name])
     approve("vieval rank v.jsonl")
 
 
@@ -65,11 +55,8 @@ def test_contests(approve):
 
 def test_two_and_three_judges(approve):
     generators = {"aurora": some_scores(40, 0.7, seed=1), "borealis": some_scores(40)}
-    sources = [
-        a_provenance(),
-        a_provenance("cigeval", "judge-72b"),
-        a_provenance("sharpness", "sharpness", ("PQ",)),
-    ]
+    sharpness = a_provenance("sharpness", "sharpness", ("PQ",))
+    sources = (a_provenance(), a_provenance("cigeval", "judge-72b"), sharpness)
     for number, source in enumerate(sources):
         a_verdict_file(f"{number}.jsonl", generators, source=source)
     approve(
@@ -81,39 +68,35 @@ def test_two_and_three_judges(approve):
 
 
 def test_labels_correct_the_judge(approve):
-    scores = {"aurora": some_scores(60, 0.7, seed=1), "borealis": some_scores(60)}
+    scores = {"aurora": BETTER, "borealis": some_scores()}
     a_verdict_file(generators=scores)
-    a_label_file(
-        labels=[
-            {"uid": f"p{n:03}", "generator": name, "value": round(values[n] * 0.9, 3)}
-            for name, values in scores.items()
-            for n in range(30)
-        ]
-    )
+    labels = [
+        {"uid": f"p{n:03}", "generator": name, "value": round(values[n] * 0.9, 3)}
+        for name, values in scores.items()
+        for n in range(30)
+    ]
+    a_label_file(labels=labels)
     approve("vieval rank v.jsonl --human labels.csv")
+
+
+def write_prompts(name, rows):
+    """A file of verdicts from rows (uid, generator, prompt, score)."""
+    judged = [
+        (a_sample(uid, model, prompt=prompt), a_verdict(score))
+        for uid, model, prompt, score in rows
+    ]
+    write_verdicts(Path(name), *zip(*judged, strict=True), a_provenance())
 
 
 def test_uids_of_other_prompts(approve):
     for name, same in (("most", 9), ("none", 0)):
-        prompts = {
-            model: [
-                f"prompt {n}" if n < same else f"prompt {n} of {model}"
-                for n in range(12)
-            ]
-            for model in PAIR
-        }
-        rows = [
-            (a_sample(str(n), model, prompt=prompts[model][n]), a_verdict(0.5 + n / 50))
-            for model in PAIR
-            for n in range(12)
-        ]
-        write_verdicts(Path(f"{name}.jsonl"), *zip(*rows, strict=True), a_provenance())
-    rows = [
-        (a_sample(f"{model}{n}", model, prompt=f"a cat {n}"), a_verdict(0.5))
-        for model in PAIR
-        for n in range(8)
-    ]
-    write_verdicts(Path("own.jsonl"), *zip(*rows, strict=True), a_provenance())
+        rows = []
+        for model, n in product(PAIR, range(12)):
+            prompt = f"prompt {n}" if n < same else f"prompt {n} of {model}"
+            rows.append((str(n), model, prompt, 0.5 + n / 50))
+        write_prompts(f"{name}.jsonl", rows)
+    own = [(f"{m}{n}", m, f"a cat {n}", 0.5) for m, n in product(PAIR, range(8))]
+    write_prompts("own.jsonl", own)
     approve(
         "vieval rank most.jsonl",
         "vieval rank most.jsonl --best-of",
@@ -129,23 +112,19 @@ def test_uids_of_other_prompts(approve):
 
 def test_files_refused(approve):
     lines = a_verdict_file(aurora=[0.5] * 4).read_text().splitlines()
-    for name, text in {
+    texts = {
         "twice": "\n".join([*lines, lines[3]]),
         "schema": json.dumps({"vieval": 99, "run": "x", "status": "ok"}),
         "empty": "",
         "surrogate": lines[0].replace('"p000"', '"\\ud800"'),
-        **{
-            score: lines[0].replace("0.5", score)
-            for score in ("7", "-3", '"0.5"', "true", "NaN", "Infinity")
-        },
-    }.items():
+    }
+    for score in ("7", "-3", '"0.5"', "true", "NaN", "Infinity"):
+        texts[score] = lines[0].replace("0.5", score)
+    for name, text in texts.items():
         Path(f"{name}.jsonl").write_text(f"{text}\n")
         Path(f"{name}.jsonl.run.json").write_text(Path("v.jsonl.run.json").read_text())
-    names = sorted(
-        path.name for path in Path().glob("*.jsonl") if path.name != "v.jsonl"
-    )
     approve(
-        *(shlex.join(["vieval", "rank", name]) for name in names),
+        *(shlex.join(["vieval", "rank", f"{name}.jsonl"]) for name in sorted(texts)),
         "vieval rank v.jsonl schema.jsonl",
         "vieval report twice.jsonl --out r",
         "vieval show twice.jsonl p003",

@@ -8,45 +8,68 @@ from tests.brightness import by_brightness, images, levels_of, prompts, rough
 from tests.fake_server import Fault
 
 HERE = Path()
-RANK = "vieval rank mine theirs --prompts prompts.csv --judge"
+WITH = "--prompts prompts.csv --judge"
+RANK = f"vieval rank mine theirs {WITH}"
+REPORT = ("vieval report v.jsonl --out r", "cat r/report.md")
+
+
+def even(level):
+    """The same brightness for all prompts."""
+    return lambda *_: level
+
+
+def rising(prompt, _):
+    return 0.5 + prompt / 100
 
 
 @pytest.fixture
 def folders(approve, judge_server):
-    """Writes prompts and folders of images, each by its brightness (or its mean); a judge takes
-    the brighter.
-    """
+    """Writes prompts and folders of images by their brightness."""
 
     def write(number=24, draws=1, **levels):
-        for seed, (name, level) in enumerate(
-            (levels or {"mine": 0.6, "theirs": 0.5}).items(), start=1
-        ):
-            images(
-                HERE,
-                name,
-                level if callable(level) else rough(level, seed),
-                number,
-                draws,
-            )
+        named = levels or {"mine": 0.6, "theirs": 0.5}
+        for seed, (name, level) in enumerate(named.items(), start=1):
+            brightness = level if callable(level) else rough(level, seed)
+            images(HERE, name, brightness, number, draws)
         prompts(HERE, number)
 
     judge_server(reply=by_brightness())
     return write
 
 
-def test_pairs_in_both_orders(approve, folders):
-    folders()
-    approve(
-        f"{RANK} pairwise --out v.jsonl",
-        "vieval rank v.jsonl",
-        "vieval report v.jsonl --out r",
-        "cat r/report.md",
-    )
+#: Number of prompts, folders by their brightness, and commands.
+CASES = {
+    "pairs_in_both_orders": (24, {}, f"{RANK} pairwise --out v.jsonl", "vieval rank v.jsonl", *REPORT),
+    "plan": (24, {}, f"{RANK} viescore --plan"),
+    "equal_images": (
+        24, {"mine": rising, "theirs": rising},
+        f"{RANK} pairwise", f"{RANK} viescore", f"{RANK} viescore --margin 0",
+    ),
+    "one_prompt": (
+        1, {"mine": even(0.5), "theirs": even(0.4)},
+        f"{RANK} pairwise", f"{RANK} viescore", f"vieval rank theirs mine {WITH} pairwise",
+    ),
+    "gate_on_5_prompts": (5, {"mine": even(0.9), "theirs": even(0.1)}, f"{RANK} pairwise --margin 0.02"),
+    "gate_on_12_prompts": (12, {"mine": even(0.9), "theirs": even(0.1)}, f"{RANK} pairwise --margin 0.02"),
+    "gate_in_the_order_of_the_command": (
+        24, {"mine": 0.47, "theirs": 0.5}, f"{RANK} viescore --margin 0.2", f"{RANK} pairwise",
+    ),
+    "gate_of_nearly_equal_scores": (
+        24, {"mine": even(0.5), "theirs": even(0.51)}, f"{RANK} viescore --margin 0.02",
+    ),
+    "equal_win_rates": (24, dict.fromkeys("abc", even(0.5)), f"vieval rank a b c {WITH} pairwise"),
+    "three_and_five_folders": (
+        24, {"a": 0.8, "b": 0.5, "c": 0.5, "d": 0.25, "e": 0.5},
+        *(f"vieval rank {names} {WITH} pairwise" for names in ("a b c", "b c e", "a b c d e")),
+    ),
+}  # fmt: skip
 
 
-def test_plan(approve, folders):
-    folders()
-    approve(f"{RANK} viescore --plan")
+@pytest.mark.parametrize("name", CASES)
+def test_folders(approve, folders, name):
+    number, levels, *commands = CASES[name]
+    folders(number, **levels)
+    approve(*commands)
 
 
 def test_position_bias(approve, folders, judge_server):
@@ -58,12 +81,8 @@ def test_position_bias(approve, folders, judge_server):
 def test_contradictions_decide_nothing(approve, folders, judge_server):
     folders(mine=0.2, theirs=0.8)
     judge_server(reply=by_brightness(bias=2))
-    approve(
-        f"{RANK} pairwise --margin 0.02 --out v.jsonl",
-        f"{RANK} pairwise --judge viescore",
-        "vieval report v.jsonl --out r",
-        "cat r/report.md",
-    )
+    gate = f"{RANK} pairwise --margin 0.02 --out v.jsonl"
+    approve(gate, f"{RANK} pairwise --judge viescore", *REPORT)
 
 
 def test_scores_with_images_that_are_missing_or_broken(approve, folders):
@@ -75,116 +94,51 @@ def test_scores_with_images_that_are_missing_or_broken(approve, folders):
 
 @pytest.mark.parametrize(("level", "lost"), [(0.1, 0), (0.1, 3), (0.9, 3)])
 def test_missing_images_of_a_gate(approve, folders, level, lost):
-    folders(40, mine=lambda *_: 0.9, theirs=lambda *_: level)
-    for name in [
-        *(f"theirs/p{n}.png" for n in range(5)),
-        *(f"mine/p{n}.png" for n in range(5, 5 + lost)),
-    ]:
-        Path(name).unlink()
-    approve(
-        f"{RANK} pairwise --margin 0.2 --out v.jsonl",
-        "vieval rank v.jsonl --margin 0.2",
-    )
-
-
-def test_three_and_five_folders(approve, folders):
-    folders(a=0.8, b=0.5, c=0.5, d=0.25, e=0.5)
-    approve(
-        *(
-            f"vieval rank {names} --prompts prompts.csv --judge pairwise"
-            for names in ("a b c", "b c e", "a b c d e")
-        )
-    )
-
-
-def test_equal_images(approve, folders):
-    folders(
-        mine=lambda prompt, _: 0.5 + prompt / 100,
-        theirs=lambda prompt, _: 0.5 + prompt / 100,
-    )
-    approve(f"{RANK} pairwise", f"{RANK} viescore", f"{RANK} viescore --margin 0")
-
-
-def test_one_prompt(approve, folders):
-    folders(1, mine=lambda *_: 0.5, theirs=lambda *_: 0.4)
-    approve(
-        f"{RANK} pairwise",
-        f"{RANK} viescore",
-        "vieval rank theirs mine --prompts prompts.csv --judge pairwise",
-    )
+    folders(40, mine=even(0.9), theirs=even(level))
+    for n in range(5 + lost):
+        Path(f"{'theirs' if n < 5 else 'mine'}/p{n}.png").unlink()
+    again = "vieval rank v.jsonl --margin 0.2"
+    approve(f"{RANK} pairwise --margin 0.2 --out v.jsonl", again)
 
 
 def test_folders_of_one_name(approve, folders):
     for run in ("runA", "runB"):
         Path(run).mkdir()
     folders(8, **{"runA/images": 0.9, "runB/images": 0.1})
-    approve(
-        *(
-            f"vieval rank runA/images {other}/images --prompts prompts.csv --judge viescore"
-            for other in ("runB", "runA")
-        )
-    )
-
-
-@pytest.mark.parametrize("number", [5, 12])
-def test_gate_on_few_prompts(approve, folders, number):
-    folders(number, mine=lambda *_: 0.9, theirs=lambda *_: 0.1)
-    approve(f"{RANK} pairwise --margin 0.02")
-
-
-def test_gate_in_the_order_of_the_command(approve, folders):
-    folders(mine=0.47, theirs=0.5)
-    approve(f"{RANK} viescore --margin 0.2", f"{RANK} pairwise")
-
-
-def test_gate_of_nearly_equal_scores(approve, folders):
-    folders(mine=lambda *_: 0.5, theirs=lambda *_: 0.51)
-    approve(f"{RANK} viescore --margin 0.02")
+    rank = f"vieval rank runA/images {{}}/images {WITH} viescore"
+    approve(rank.format("runB"), rank.format("runA"))
 
 
 def test_several_images_a_prompt(approve, folders):
     folders(10, draws=2)
-    approve(
-        f"{RANK} pairwise",
-        "vieval rank mine --prompts prompts.csv --judge viescore --best-of",
-    )
-
-
-def test_equal_win_rates(approve, folders):
-    folders(a=lambda *_: 0.5, b=lambda *_: 0.5, c=lambda *_: 0.5)
-    approve("vieval rank a b c --prompts prompts.csv --judge pairwise")
+    approve(f"{RANK} pairwise", f"vieval rank mine {WITH} viescore --best-of")
 
 
 def test_refused(approve, folders):
     folders(3)
     Path("wording.csv").write_text("name,wording\np0,a grey square\n")
+    columns = "--prompts wording.csv --columns uid=nam,prompt=wording"
     approve(
         "vieval rank v.jsonl --judge pairwise",
         "vieval rank v.jsonl --columns uid=key",
         "vieval rank v.jsonl --out x.jsonl",
-        "vieval rank mine --prompts prompts.csv --judge pairwise",
-        "vieval rank mine --prompts prompts.csv --judge sharpness --margin 0.1",
-        (
-            "vieval rank mine theirs --prompts prompts.csv --judge sharpness --judge histogram "
-            "--margin 0.1"
-        ),
+        f"vieval rank mine {WITH} pairwise",
+        f"vieval rank mine {WITH} sharpness --margin 0.1",
+        f"{RANK} sharpness --judge histogram --margin 0.1",
         "vieval rank mine theirs --judge sharpness",
-        (
-            "vieval rank mine theirs --prompts wording.csv --columns uid=nam,prompt=wording "
-            "--judge sharpness"
-        ),
+        f"vieval rank mine theirs {columns} --judge sharpness",
         "vieval rank mine/p0.png",
     )
 
 
 def test_failed_calls(approve, folders, judge_server):
     folders(8)
-    level = (
-        round(255 * rough(0.6, 1)(3, 0)) / 255
-    )  # of one image, asked about as often as it may be
-    faults = lambda number, body: (
-        Fault("overlong") if level in levels_of(body) else None
-    )
+    # of one image, asked about as often as it may be
+    level = round(255 * rough(0.6, 1)(3, 0)) / 255
+
+    def faults(number, body):
+        return Fault("overlong") if level in levels_of(body) else None
+
     judge_server(reply=by_brightness(), faults=faults)
     approve(
         f"{RANK} pairwise",

@@ -1,6 +1,4 @@
-"""What wrong input is refused with, where no command is needed to see it: an input, and its
-line.
-"""
+"""Refusals of benchmarks in folders: an input, and its line."""
 
 import json
 import re
@@ -50,58 +48,36 @@ def approve_refusals(approve_text, tmp_path):
 
 
 def test_benchmark_in_a_folder(approve_refusals, write, tmp_path):
-    read, calls = in_folder.read_benchmark, []
+    read = in_folder.read_benchmark
+    calls = []
     for number, change in enumerate(SIGN_CHANGES):
-        calls.append(
-            (
-                json.dumps(change),
-                (read, write(SIGNS, rating_rows(4), f"signs{number}", **change)),
-            )
-        )
+        folder = write(SIGNS, rating_rows(4), f"signs{number}", **change)
+        calls.append((json.dumps(change), (read, folder)))
     for number, change in enumerate(PAIR_CHANGES):
-        calls.append(
-            (
-                json.dumps(change),
-                (read, write(PAIRS, vote_rows(4), f"pairs{number}", **change)),
-            )
-        )
+        folder = write(PAIRS, vote_rows(4), f"pairs{number}", **change)
+        calls.append((json.dumps(change), (read, folder)))
+
+    def loading(*described, **changes):
+        return (read(write(*described, **changes)).load, tmp_path, "all")
+
     for number, cells in enumerate(CELLS):
         first, second, *others = rating_rows(4)
-        benchmark = read(
-            write(SIGNS, [first, {**second, **cells}, *others], f"cells{number}")
-        )
-        calls.append((json.dumps(cells), (benchmark.load, tmp_path, "all")))
+        rows = [first, {**second, **cells}, *others]
+        calls.append((json.dumps(cells), loading(SIGNS, rows, f"cells{number}")))
     for number, keys in enumerate(KEYS):
-        (tmp_path / f"keys{number}").mkdir()
-        (tmp_path / f"keys{number}" / in_folder.FILE).write_text(
-            f"name: mine\nkind: tie\n{keys}"
-        )
-        calls.append((keys, (read, tmp_path / f"keys{number}")))
+        folder = tmp_path / f"keys{number}"
+        folder.mkdir()
+        (folder / in_folder.FILE).write_text(f"name: mine\nkind: tie\n{keys}")
+        calls.append((keys, (read, folder)))
     first, *others = vote_rows(4)
-    calls.append(
-        (
-            "vote",
-            (
-                read(write(PAIRS, [{**first, "choice": "C"}, *others], "vote")).load,
-                tmp_path,
-                "all",
-            ),
-        )
-    )
-    benchmark = read(
-        write(SIGNS, rating_rows(4), "form", split={"image": "images/1{number}.png"})
-    )
-    calls.append(("form of a name", (benchmark.load, tmp_path, "all")))
-    parts = write(
-        SIGNS,
-        [{**row, "split": "a/b"} for row in rating_rows(2)],
-        "parts",
-        parts={"column": "split"},
-    )
-    approve_refusals(
-        [
-            *calls,
-            ("part", (read, parts)),
-            ("no description", (registry.benchmark, str(tmp_path))),
-        ]
-    )
+    votes = [{**first, "choice": "C"}, *others]
+    form = {"split": {"image": "images/1{number}.png"}}
+    named = [{**row, "split": "a/b"} for row in rating_rows(2)]
+    parts = write(SIGNS, named, "parts", parts={"column": "split"})
+    calls += [
+        ("vote", loading(PAIRS, votes, "vote")),
+        ("form of a name", loading(SIGNS, rating_rows(4), "form", **form)),
+        ("part", (read, parts)),
+        ("no description", (registry.benchmark, str(tmp_path))),
+    ]
+    approve_refusals(calls)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import a_table, an_image_file
+from tests.builders import a_sample_row, a_table, an_image_file
 from tests.extras import needs
 from tests.fake_server import Fault
 
@@ -23,44 +23,51 @@ def pictures(approve):
     """Two generators with an image of two prompts each, and samples of three kinds."""
     for name in ("mine/a.png", "mine/b.png", "theirs/a.png", "theirs/b.png", "cat.png"):
         an_image_file(name, colour=(len(name) * 9, 90, 200))
-    texts = {
-        "tig": {"prompt": "a cube"},
-        "tie": {"instruction": "add a hat"},
-        "sdig": {"prompt": "a dog"},
+    kinds = {
+        "tig": ("a", {"prompt": "a cube"}, {}),
+        "tie": ("b", {"instruction": "add a hat"}, {"source": "cat.png"}),
+        "sdig": ("a", {"prompt": "a dog"}, {"subject": "cat.png"}),
     }
-    further = {"tig": {}, "tie": {"source": "cat.png"}, "sdig": {"subject": "cat.png"}}
-    rows = [
-        {"uid": uid, "image_model": model, "kind": kind, "texts": texts[kind]}
-        | {"images": {"output": f"{model}/{uid}.png", **further[kind]}}
-        for model in ("mine", "theirs")
-        for uid, kind in zip("aba", texts, strict=True)
-    ]
+    rows = []
+    for model in ("mine", "theirs"):
+        for kind, (uid, texts, further) in kinds.items():
+            about = {"uid": uid, "image_model": model, "kind": kind, "texts": texts}
+            images = {"output": f"{model}/{uid}.png", **further}
+            rows.append({**about, "images": images})
     a_table("s.jsonl", rows)
     Path("prompts.txt").write_text("a cat\na dog\n")
 
 
-def test_several_kinds(approve, pictures, judge_server):
-    judge_server()
-    approve(
-        "vieval score s.jsonl --num-concurrent 1 --out v.jsonl",
-        "vieval score s.jsonl --num-concurrent 1 --out v.jsonl",
-        "vieval score s.jsonl --num-concurrent 1 --out v.jsonl --fresh --label before",
-        "vieval score s.jsonl --num-concurrent 1 --out b.jsonl --fresh --label before",
+ONE_BY_ONE = "vieval score s.jsonl --num-concurrent 1 --out"
+JUDGES = "--judge viescore --judge sharpness --judge viescore"
+CASES = {
+    "several_kinds": (
+        f"{ONE_BY_ONE} v.jsonl",
+        f"{ONE_BY_ONE} v.jsonl",
+        f"{ONE_BY_ONE} v.jsonl --fresh --label before",
+        f"{ONE_BY_ONE} b.jsonl --fresh --label before",
         "vieval rank b.jsonl",
         "vieval report b.jsonl --out r",
         "cat r/report.md",
-    )
-
-
-def test_several_judges(approve, pictures, judge_server):
-    judge_server()
-    approve(
-        "vieval score s.jsonl --judge viescore --judge sharpness --judge viescore --out v.jsonl",
+    ),
+    "several_judges": (
+        f"vieval score s.jsonl {JUDGES} --out v.jsonl",
         "vieval rank v.jsonl",
         "vieval show v.jsonl mine/a --judge sharpness",
         "vieval show v.jsonl mine/a",
         "vieval show v.jsonl mine/c",
-    )
+    ),
+    "flags_that_no_judge_uses": (
+        "vieval score s.jsonl --judge sharpness --model fake --scorer weights --lazy --out v.jsonl",
+        "vieval score s.jsonl --judge viescore --lazy --num-concurrent 1 --out w.jsonl",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_samples(approve, pictures, judge_server, name):
+    judge_server()
+    approve(*CASES[name])
 
 
 def test_kinds_that_a_judge_does_not_support(approve, pictures):
@@ -70,115 +77,78 @@ def test_kinds_that_a_judge_does_not_support(approve, pictures):
     )
 
 
-def test_flags_that_no_judge_uses(approve, pictures, judge_server):
-    judge_server()
-    approve(
-        "vieval score s.jsonl --judge sharpness --model fake --scorer weights --lazy --out v.jsonl",
-        "vieval score s.jsonl --judge viescore --lazy --num-concurrent 1 --out w.jsonl",
-    )
-
-
 @pytest.mark.parametrize("refused", [1, 100])
 def test_replies_that_decline(approve, pictures, judge_server, refused):
-    judge_server(
-        faults=lambda number, _: Fault("refusal") if 1 < number <= refused + 1 else None
-    )
-    approve("vieval score s.jsonl --num-concurrent 1 --out v.jsonl")
+    def faults(number, _):
+        return Fault("refusal") if 1 < number <= refused + 1 else None
+
+    judge_server(faults=faults)
+    approve(f"{ONE_BY_ONE} v.jsonl")
+
+
+AWAY = "--model m --base-url http://127.0.0.1:9/v1 --out v.jsonl"
+FLAGS = ("--temperature -1", "--num-concurrent 0", "--max-tokens 0", "--timeout 0")
+UNUSED = ("--prompt x", "--source x", "--json")
+FOLDER = "vieval score mine --judge sharpness --out v.jsonl"
+OF_FOLDER = "vieval score mine --prompts prompts.txt --judge sharpness --out v.jsonl {}"
 
 
 def test_flags_refused(approve, pictures):
-    flags = (
-        "--temperature -1",
-        "--num-concurrent 0",
-        "--max-tokens 0",
-        "--timeout 0",
-        "--config nowhere.yaml",
-    )
+    others = ("--judge viescor", "--prompts prompts.txt", "--json")
     approve(
-        *each(
-            "vieval score s.jsonl --model m --base-url http://127.0.0.1:9/v1 --out v.jsonl {}",
-            *flags,
-        ),
-        *each(
-            "vieval score s.jsonl --out v.jsonl {}",
-            "--judge viescor",
-            "--prompts prompts.txt",
-            "--json",
-        ),
-        *each(
-            "vieval score mine --prompts prompts.txt --judge sharpness --out v.jsonl {}",
-            "--prompt x",
-            "--source x",
-            "--json",
-        ),
+        *each(f"vieval score s.jsonl {AWAY} {{}}", *FLAGS, "--config nowhere.yaml"),
+        *each("vieval score s.jsonl --out v.jsonl {}", *others),
+        *each(OF_FOLDER, *UNUSED),
         *each(SHARPNESS, "v.jsonl", "mine/a.png mine --prompt x"),
     )
 
 
-def test_images_refused(approve, pictures, monkeypatch):
+def test_images_refused(approve, pictures):
     Path("a.zip").write_bytes(b"PK\x03\x04" + bytes(40))
     Path("a.txt").write_text("a cat")
     Path("broken.png").write_text("no image")
+    files = ("cat.png", "a.zip", "a.txt", ".", "s.jsonl --out v.jsonl")
+    unread = ("none.png", "https://a.org/cat.png", "broken.png", "cat.png --out o.xlsx")
     approve(
-        *each(
-            "vieval score {} --prompt cat",
-            "cat.png",
-            "a.zip",
-            "a.txt",
-            ".",
-            "s.jsonl --out v.jsonl",
-            "cat.png --model m",
-        ),
-        *each(
-            "vieval score {} --judge sharpness",
-            "none.png",
-            "https://a.org/cat.png",
-            "broken.png",
-            "cat.png --out o.xlsx",
-        ),
+        *each("vieval score {} --prompt cat", *files, "cat.png --model m"),
+        *each("vieval score {} --judge sharpness", *unread),
         *each("vieval score cat.png {}", "", "--source cat.png"),
     )
 
 
-@pytest.mark.parametrize(
-    "names", ["a.png a_1.png b.jpg grid.png", "1.png", ""], ids=["uids", "one", "none"]
-)
+FOLDERS = {"uids": ("a.png", "a_1.png", "b.jpg", "grid.png"), "one": ("1.png",)}
+PROMPTS = {
+    "two.txt": "a\nb\n",
+    "empty.txt": "",
+    "uids.csv": "uid,prompt\na,x\nb,y\nc,z\n",
+}
+
+
+@pytest.mark.parametrize("names", ["uids", "one", "none"])
 def test_folders_and_prompts(approve, names):
-    for name in names.split():
+    Path("mine").mkdir()
+    for name in FOLDERS.get(names, ()):
         an_image_file(f"mine/{name}")
-    Path("mine").mkdir(exist_ok=True)
-    for name, text in {
-        "two.txt": "a\nb\n",
-        "empty.txt": "",
-        "uids.csv": "uid,prompt\na,x\nb,y\nc,z\n",
-    }.items():
+    for name, text in PROMPTS.items():
         Path(name).write_text(text)
     prompts = ("two.txt", "empty.txt", "absent.txt", "uids.csv")
-    approve(
-        "vieval score mine --judge sharpness --out v.jsonl",
-        *each(
-            "vieval score mine --judge sharpness --out v.jsonl --prompts {}", *prompts
-        ),
-    )
+    approve(FOLDER, *each(f"{FOLDER} --prompts {{}}", *prompts))
+
+
+REFUSED = (
+    "uid,prompt\n7,x",
+    "uid,prompt\n1,x\n1,y",
+    "prompt,output\nx,y.png",
+    "prompt,image_model\nx,m",
+    "uid,prompt\n1",
+)
 
 
 def test_prompts_refused(approve):
     an_image_file("mine/1.png")
-    tables = (
-        "uid,prompt\n7,x",
-        "uid,prompt\n1,x\n1,y",
-        "prompt,output\nx,y.png",
-        "prompt,image_model\nx,m",
-        "uid,prompt\n1",
-    )
-    for number, text in enumerate(tables):
+    for number, text in enumerate(REFUSED):
         Path(f"p{number}.csv").write_text(f"{text}\n")
-    approve(
-        *each(
-            "vieval score mine --judge sharpness --out v.jsonl --prompts p{}.csv",
-            *range(len(tables)),
-        )
-    )
+    approve(*each(f"{FOLDER} --prompts p{{}}.csv", *range(len(REFUSED))))
 
 
 TABLES = (
@@ -196,15 +166,9 @@ def test_tables_refused(approve):
         Path(f"{number}.csv").write_bytes(content)
     os.mkfifo("pipe.csv")
     Path("empty.jsonl").touch()
-    approve(
-        *each(
-            SHARPNESS,
-            *(f"{n}.csv" for n in range(len(TABLES))),
-            "pipe.csv",
-            "empty.jsonl",
-            "10.csv --columns prompt=prompt,source=source",
-        )
-    )
+    files = [f"{n}.csv" for n in range(len(TABLES))]
+    columns = "10.csv --columns prompt=prompt,source=source"
+    approve(*each(SHARPNESS, *files, "pipe.csv", "empty.jsonl", columns))
 
 
 def test_columns_that_a_flag_names(approve):
@@ -212,38 +176,28 @@ def test_columns_that_a_flag_names(approve):
     # images of one digest are measured once or found in the store, as it happens
     for n in range(25):
         an_image_file(f"{n}.png", size=(32, 24 + n))
-    Path("t.csv").write_text(
-        "uid,image,caption,source\n"
-        + "".join(f"{n},{n}.png,a hill,laion\n" for n in range(25))
-    )
+    rows = "".join(f"{n},{n}.png,a hill,laion\n" for n in range(25))
+    Path("t.csv").write_text(f"uid,image,caption,source\n{rows}")
     Path("w.csv").write_text("image,wording\na.png,a cat\n")
+    table = "vieval score t.csv --judge sharpness --out v.jsonl {}"
     approve(
-        *each(
-            "vieval score t.csv --judge sharpness --out v.jsonl {}",
-            "",
-            "--columns source=source",
-        ),
+        *each(table, "", "--columns source=source"),
         *each(SHARPNESS, "w.csv --kind tig", "w.csv --columns prompt=wording"),
     )
 
 
 def test_rows_that_lack_something(approve, judge_server):
     an_image_file("a.png")
-    texts, images = {"prompt": "teal"}, {"output": "a.png"}
-    rows = [
-        {"uid": "whole", "kind": "tig", "images": images, "texts": texts},
-        {"uid": "no prompt", "kind": "tig", "images": images, "texts": {}},
-        {
-            "uid": "no source",
-            "kind": "tie",
-            "images": images,
-            "texts": {"instruction": "make it teal"},
-        },
-        {"uid": "kind", "kind": "sculpture", "images": images, "texts": texts},
-    ]
-    a_table("s.jsonl", rows)
-    a_table("bad.jsonl", [rows[2], {**rows[0], "images": {"output": "nowhere.png"}}])
-    a_table("twice.jsonl", [rows[0], {**rows[0], "image_model": "m"}, rows[0]])
+    whole = a_sample_row("whole", "a.png", "teal")
+    no_prompt = {**whole, "uid": "no prompt", "texts": {}}
+    instruction = {"texts": {"instruction": "make it teal"}}
+    no_source = {**whole, "uid": "no source", "kind": "tie", **instruction}
+    a_table(
+        "s.jsonl",
+        [whole, no_prompt, no_source, {**whole, "uid": "kind", "kind": "sculpture"}],
+    )
+    a_table("bad.jsonl", [no_source, {**whole, "images": {"output": "nowhere.png"}}])
+    a_table("twice.jsonl", [whole, {**whole, "image_model": "m"}, whole])
     judge_server()
     approve(
         *each("vieval score {}.jsonl --out v.jsonl", "s", "bad", "twice"),
@@ -253,21 +207,13 @@ def test_rows_that_lack_something(approve, judge_server):
 
 def test_results_of_a_generator_in_lmms_eval(approve):
     an_image_file("run/my__model/0.png")
-    answers = [
-        json.dumps({"images": [str(Path("run/my__model/0.png").absolute())]}),
-        "I cannot draw.",
-        json.dumps({"images": ["/x.png"]}),
-    ]
-    rows = [
-        {
-            "doc_id": n,
-            "doc": {},
-            "target": "",
-            "arguments": [f"prompt {n}", {"until": []}],
-        }
-        | {"resps": [[answer]], "filtered_resps": [answer]}
-        for n, answer in enumerate(answers)
-    ]
+    drawn = {"images": [str(Path("run/my__model/0.png").absolute())]}
+    answers = (json.dumps(drawn), "I cannot draw.", json.dumps({"images": ["/x.png"]}))
+    rows = []
+    for n, answer in enumerate(answers):
+        row = {"doc_id": n, "doc": {}, "target": ""}
+        row["arguments"] = [f"prompt {n}", {"until": []}]
+        rows.append({**row, "resps": [[answer]], "filtered_resps": [answer]})
     a_table("run/my__model/20261121_000000_samples_some_task.jsonl", rows)
     approve(*each(SHARPNESS, "run --kind tig", "run"))
 
@@ -291,9 +237,8 @@ def test_store_of_another_version(approve, pictures, judge_server):
 
 def test_model_in_the_environment_alone(approve, pictures, monkeypatch):
     monkeypatch.setenv("VIEVAL_MODEL", "m")
-    approve(
-        *each("vieval score cat.png --prompt x --judge {}", "sharpness", "viescore")
-    )
+    score = "vieval score cat.png --prompt x --judge {}"
+    approve(*each(score, "sharpness", "viescore"))
 
 
 @needs("rapidocr")
@@ -302,15 +247,11 @@ def test_texts_that_prompts_demand(approve):
     prompts = (
         'a sign that says "OPEN"',
         'a poster titled "SALE", and a man called "Bob"',
-        "a cat",
     )
     rows = [
-        {"uid": str(n), "images": {"output": "a.png"}, "texts": {"prompt": p}}
-        for n, p in enumerate(prompts)
+        {"uid": str(n), "images": {"output": "a.png"}, "texts": {"prompt": prompt}}
+        for n, prompt in enumerate((*prompts, "a cat"))
     ]
     a_table("s.jsonl", rows)
-    approve(
-        "vieval score s.jsonl --judge text_rendering --plan",
-        "vieval score s.jsonl --judge text_rendering --out v.jsonl",
-        "vieval rank v.jsonl",
-    )
+    score = "vieval score s.jsonl --judge text_rendering {}"
+    approve(*each(score, "--plan", "--out v.jsonl"), "vieval rank v.jsonl")

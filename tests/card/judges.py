@@ -37,9 +37,7 @@ def pair(rival, difference, p):
 
 
 def published(label, ahead, p, parts=None):
-    """A published judge, how far the model is ahead of it and the test's p; by part where that
-    is known.
-    """
+    """A published judge, the model's lead over it and the test's p; also by part."""
     difference = estimate(ahead) if isinstance(ahead, float) else ahead
     by_part = {
         part: pair(label, estimate(value), of_part)
@@ -79,9 +77,7 @@ def judge(
     by_value = {part: {model: estimate(of)} for part, of in (parts or {}).items()}
     title = ("spearman", "Spearman's correlation", "", (-1.0, 1.0))
     board = Leaderboard(
-        *place,
-        *title,
-        lambda options: compared,
+        *(*place, *title, lambda options: compared),
         benchmark="imagenhub",
         numbers=(own, *of_others),
         comparison=Comparison(compared, (), tuple(test for test, _ in others)),

@@ -1,6 +1,4 @@
-"""ImagenHub's real ratings with stand-ins for images that say which sample they are, and who
-answers about them.
-"""
+"""ImagenHub's real ratings with stand-ins for images that say which sample they are."""
 
 import base64
 import io
@@ -38,9 +36,7 @@ def number_in(url):
 
 
 def museum(data, ratings):
-    """Fill a data folder with real ratings and stand-ins; the samples, each at the number that
-    its output says.
-    """
+    """Fill a data folder; the samples, each at the number that its output says."""
     (data / "imagenhub").mkdir(parents=True)
     (data / "imagenhub" / "human_ratings").symlink_to(ratings)
     found = []
@@ -63,9 +59,7 @@ def museum(data, ratings):
 
 
 def answering(found, answer):
-    """A `reply` of the fake server: what `answer` says of the sample that is shown, on `SC` or
-    `PQ`.
-    """
+    """A `reply` of the fake server: `answer` to the sample that is shown."""
 
     def reply(body):
         content = body["messages"][-1]["content"]

@@ -1,6 +1,4 @@
-"""A card's judge among the published ones: recorded verdicts of GPT-4o and GPT-4v on one task
-type of ImagenHub.
-"""
+"""A card's judge among published ones: GPT-4o and GPT-4v on a task type of ImagenHub."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""Cards with their verdict files as `vieval card` leaves them, of a judge whose replies a test
-writes.
-"""
+"""Cards as `vieval card` leaves them, of a judge whose replies a test writes."""
 
 import hashlib
 import json
@@ -48,27 +46,22 @@ def contests(data, count=40):
     folder = data / "genai_bench_tiger" / "edit"
     folder.mkdir(parents=True)
     draw = random.Random(0)
-    rows = [
-        {
-            "id": str(number),
-            "texts": {"instruction": "make it red"},
-            "images": {"source": f"{number}.png"},
-            "candidates": [
-                {"image_model": of, "images": {"output": f"{number}{of}.png"}}
-                for of in ("a", "b")
-            ],
-            "vote": draw.choice(("first", "second", "both_good", "both_bad")),
-        }
-        for number in range(count)
-    ]
+    texts = {"instruction": "make it red"}
+    rows = []
+    for number in range(count):
+        candidates = [
+            {"image_model": of, "images": {"output": f"{number}{of}.png"}}
+            for of in "ab"
+        ]
+        vote = draw.choice(("first", "second", "both_good", "both_bad"))
+        row = {"id": str(number), "texts": texts, "images": {"source": f"{number}.png"}}
+        rows.append({**row, "candidates": candidates, "vote": vote})
     write_lines(folder / "contests.jsonl", rows)
     return benchmark("genai_bench_tiger").load(data, "edit")
 
 
 def card(folder, judged, judge="viescore"):
-    """Write the card of a judge whose answer hangs on the sample, and who says nothing of one in
-    ten.
-    """
+    """Write the card of a judge that says nothing of one sample in ten."""
     asked = prepared(judge)
     verdicts = [
         play(asked.program(sample), answer=reply_on(number)).verdict

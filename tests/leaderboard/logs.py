@@ -1,15 +1,12 @@
 """A folder with few of the published logs, from which leaderboards are made in seconds."""
 
+IMAGENHUB = "viescore_logs/results_{}/ImagenHub_Control-Guided_IG"
+VIDEOS = "genai_bench_tiger/video_generation/{}"
 FEW = (
-    *(
-        f"viescore_logs/results_{name}/ImagenHub_Control-Guided_IG"
-        for name in ("gpt4o_0shot", "gpt4v_0shot", "gpt4v_1shot")
+    *map(
+        IMAGENHUB.format, ("gpt4o_0shot", "gpt4v_0shot", "gpt4v_1shot", "autometrics")
     ),
-    "viescore_logs/results_autometrics/ImagenHub_Control-Guided_IG",
-    *(
-        f"genai_bench_tiger/video_generation/{name}"
-        for name in ("gpt4o", "llava", "random")
-    ),
+    *map(VIDEOS.format, ("gpt4o", "llava", "random")),
     "genai_bench_tiger/image_generation/llava",
 )
 

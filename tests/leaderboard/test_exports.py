@@ -2,17 +2,15 @@
 
 import hashlib
 import json
-import random
 
 import jsonschema
 import pytest
 import yaml
 
+from tests.builders import a_verdict_file, some_scores
 from tests.leaderboard import cards
 from tests.playing import prepared
 from tests.stored_results import csv_rows
-from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
-from vieval_plugin.run.verdict_lines import write_verdicts
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +89,9 @@ def test_a_judge_has_its_reports_numbers(exported, measured, vieval, tmp_path):
             assert interval["lower"] == pytest.approx(float(row["low"]), abs=1e-6)
             assert interval["confidence_level"] == 0.95
         assert "llm_scoring" not in result["metric_config"]
-    assert document["model_info"]["id"] == cards.MODEL
-    assert document["model_info"]["developer"] == "maker"
-    assert document["model_info"]["additional_details"]["prompt_pack_hash"]
+    model = document["model_info"]
+    assert (model["id"], model["developer"]) == (cards.MODEL, "maker")
+    assert model["additional_details"]["prompt_pack_hash"]
     assert document["source_metadata"]["source_organization_name"] == "Test lab"
     # one reply in ten says nothing: the document counts it, and nobody could count a score of it
     counted = document["detailed_evaluation_results"]["additional_details"]
@@ -117,16 +115,9 @@ def test_a_contest_is_right_where_the_judge_says_what_people_say(exported, measu
 
 
 def test_each_generator_is_a_model_whose_judge_is_named(exported, vieval, tmp_path):
-    ids = [
-        SampleId("own", "tig", generator, f"p{number}")
-        for number in range(12)
-        for generator in ("new", "old")
-    ]
-    samples = [Sample(identity, {}, {"prompt": "a cube"}) for identity in ids]
-    scores = [random.Random(str(identity)).random() for identity in ids]
-    verdicts = [Verdict({"O": score}, Status.OK) for score in scores]
-    file = tmp_path / "scores.jsonl"
-    write_verdicts(file, samples, verdicts, prepared("viescore").by(cards.MODEL))
+    by = prepared("viescore").by(cards.MODEL)
+    scores = {name: [{"O": s} for s in some_scores(12)] for name in ("new", "old")}
+    file = a_verdict_file(tmp_path / "scores.jsonl", scores, source=by)
     documents = exported(file)
     vieval("rank", file, "--tables", tmp_path / "rank")
     expected = numbers_of(tmp_path / "rank")

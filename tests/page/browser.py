@@ -1,6 +1,4 @@
-"""A real browser for tests of pages: Debian's chromium, driven by Playwright in a node process
-(see README.md here).
-"""
+"""A browser for tests of pages: chromium, driven by Playwright (see README.md here)."""
 
 import json
 import shutil
@@ -20,16 +18,13 @@ def absent():
         return "node is not installed; `make test-page` installs it on Debian"
     if not _chromium():
         return "chromium is not installed; `make test-page` installs it on Debian"
+    packages = ("playwright-core", "axe-core")
     lacking = [
-        name
-        for name in ("playwright-core", "axe-core")
-        if not (TOOLS / "node_modules" / name).is_dir()
+        name for name in packages if not (TOOLS / "node_modules" / name).is_dir()
     ]
-    return (
-        f"{' and '.join(lacking)} not in {TOOLS}; `make test-page` installs them"
-        if lacking
-        else ""
-    )
+    if lacking:
+        return f"{' and '.join(lacking)} not in {TOOLS}; `make test-page` installs them"
+    return ""
 
 
 def _chromium():
@@ -77,11 +72,7 @@ class Browser:
         return answer["found"]
 
     def open(self, file, width=1280, height=800, scheme="light", touch=False):
-        """Open a local HTML file in a window of that many CSS pixels, `light` or `dark`, without a
-        network.
-
-        A page of a server on this machine is opened by its address, `http://127.0.0.1:...`.
-        """
+        """Open a local file without a network, or a page of a local server."""
         served = str(file).startswith("http://127.0.0.1:")
         self._address = str(file) if served else Path(file).absolute().as_uri()
         window = {"width": width, "height": height, "scheme": scheme, "touch": touch}
@@ -92,9 +83,7 @@ class Browser:
         self.open(file, 390, 844, scheme, touch=True)
 
     def reopen(self):
-        """Close the page and open it again, as its reader does the next day: what it kept in the
-        browser is there.
-        """
+        """Close the page and open it again: what it kept in the browser is there."""
         self._do("reopen", address=self._address)
 
     def press(self, *keys):
@@ -119,6 +108,18 @@ class Browser:
         """The value of a JavaScript expression in the page, as JSON has it."""
         return self._do("evaluate", expression=expression)
 
+    def count(self, selector):
+        """The number of elements that fit."""
+        return self.evaluate(f"document.querySelectorAll({selector!r}).length")
+
+    def box(self, selector):
+        """The place and size of an element in the window: x, y, width, height, bottom..."""
+        element = f"document.querySelector({selector!r})"
+        return self.evaluate(f"{element}.getBoundingClientRect().toJSON()")
+
+    def focus(self, selector):
+        self.evaluate(f"document.querySelector({selector!r}).focus()")
+
     def download(self, selector=None, keys=()):
         """The `Download` that a click on an element, or keys, bring about."""
         return Download(**self._do("download", selector=selector, keys=keys))
@@ -136,11 +137,18 @@ class Browser:
         self._do("print", file=str(file))
 
     def require_quiet_and_readable(self, file, width, scheme="light"):
-        """Open a file in a window: nothing is asked for, complained about or hard to read, and
-        nothing sticks out.
-        """
+        """Open a file in a window and require that it is quiet and readable."""
         self.open(file, width=width, height=900, scheme=scheme)
-        assert (self.requested(), self.complaints(), self.violations()) == ([], [], [])
+        self.require_quiet()
+        self.require_readable()
+
+    def require_quiet(self):
+        """Nothing was asked for or complained about since `open`."""
+        assert (self.requested(), self.complaints()) == ([], [])
+
+    def require_readable(self):
+        """The page is not hard to read, and nothing sticks out of the window."""
+        assert self.violations() == []
         assert self.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
     def cpu_seconds(self):
@@ -148,9 +156,7 @@ class Browser:
         return self._do("cpu")
 
     def violations(self, *impacts):
-        """What axe-core has against the page as it is now: a line each, of these impacts
-        (default: serious and critical).
-        """
+        """A line for each violation (default: serious and critical ones)."""
         wanted = impacts or ("serious", "critical")
         return [
             f"{one['impact']} {one['id']}: {one['help']} ({', '.join(one['where'][:5])})"
@@ -159,15 +165,10 @@ class Browser:
         ]
 
     def requested(self):
-        """Addresses asked for since `open`, other than the file itself and what lies in it
-        (data:, blob:).
-        """
-        return [
-            address for address in self._do("requested") if address != self._address
-        ]
+        """Addresses asked for since `open`, without the file itself, data: and blob:."""
+        addresses = self._do("requested")
+        return [address for address in addresses if address != self._address]
 
     def complaints(self):
-        """Errors and warnings since `open`, on the console and of scripts: also what the page's
-        security policy stopped.
-        """
+        """Errors and warnings on the console, also of the security policy."""
         return self._do("complaints")

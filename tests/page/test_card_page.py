@@ -1,6 +1,4 @@
-"""The page of a card in a browser: quiet, readable, the answer on the first screen, whatever a
-model is called.
-"""
+"""A card's page in a browser: quiet, readable, the answer on the first screen."""
 
 import pytest
 
@@ -12,22 +10,13 @@ EVIL = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
+    leads = {"GPT-4o zero-shot": -0.1, EVIL: 0.2, "GPT-4v one-shot": 0.3}
     others = [
         published(name, ahead, 0.01, dict.fromkeys(TYPES, (ahead, 0.01)))
-        for name, ahead in (
-            ("GPT-4o zero-shot", -0.1),
-            (EVIL, 0.2),
-            ("GPT-4v one-shot", 0.3),
-        )
+        for name, ahead in leads.items()
     ]
-    judges = [
-        judge(
-            others=others,
-            parts=dict.fromkeys(TYPES, 0.4),
-            useless=TYPES[:1],
-            model=f"mine {EVIL}",
-        )
-    ]
+    same = dict.fromkeys(TYPES, 0.4)
+    judges = [judge(0.4, others, same, TYPES[:1], model=f"mine {EVIL}")]
     folder = tmp_path_factory.mktemp("card")
     write_card(card(*judges, left_out=(EVIL,)), judges, folder)
     return folder / "card.html"
@@ -47,9 +36,8 @@ def test_the_first_screen_has_the_level_four_tiles_and_named_judges(browser, pag
         "[...document.querySelectorAll('.cards h3')].slice(0, 4).map(one => "
         "[one.innerText, one.getBoundingClientRect().bottom < 900])"
     )
-    assert tiles == [
-        [name, True] for name in ("Agrees", "Answers", "Repeats", "Fooled")
-    ]
+    names = ("Agrees", "Answers", "Repeats", "Fooled")
+    assert tiles == [[name, True] for name in names]
     assert "GPT-4v one-shot" in browser.text(".forest")
     assert "has rank 1" not in browser.text()  # folded
     browser.click("text=The numbers in words")

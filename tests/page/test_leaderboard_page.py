@@ -25,41 +25,34 @@ def test_it_is_quiet_and_readable(browser, page, scheme, width):
     assert page.stat().st_size < bounds.LEADERBOARD_BYTES
 
 
+def shown(board):
+    """The choices of the tables of a leaderboard that are seen."""
+    views = f"[...document.querySelectorAll('{board} .view')]"
+    return f"{views}.filter(view => !view.hidden).map(view => view.dataset.choice)"
+
+
 def test_a_table_is_chosen_and_alone_is_seen(browser, page):
     browser.open(page)
-    views = "[...document.querySelectorAll('#b1 .view')]"
-    assert browser.evaluate(f"{views}.filter(view => !view.hidden).length") == 1
+    assert len(browser.evaluate(shown("#b1"))) == 1
     assert browser.visible("#b1 form")
     assert not browser.visible("#b1 .view summary")
-    browser.evaluate("document.querySelector('#b1 input[value=SC]').focus()")
+    browser.focus("#b1 input[value=SC]")
     browser.press(" ")
-    assert browser.evaluate(
-        f"{views}.filter(view => !view.hidden).map(view => view.dataset.choice)"
-    ) == ["SC drop all"]
-    assert (
-        browser.evaluate(
-            "[...document.querySelectorAll('#b2 .view')].filter(view => !view.hidden).length"
-        )
-        == 1
-    )
+    assert browser.evaluate(shown("#b1")) == ["SC drop all"]
+    assert len(browser.evaluate(shown("#b2"))) == 1
 
 
 def test_a_column_is_sorted_and_a_row_opens(browser, page):
     browser.open(page)
     browser.click("#b1 .view:not([hidden]) .rows > summary")
     table = "document.querySelector('#b1 .view:not([hidden]) table')"
-    values = (
-        f"[...{table}.tBodies[0].rows].map(row => parseFloat(row.cells[2].innerText))"
-    )
+    cells = f"[...{table}.tBodies[0].rows].map(row => row.cells[2].innerText)"
     for direction in ("descending", "ascending"):
         browser.evaluate(f"{table}.tHead.querySelectorAll('button')[2].click()")
-        assert (
-            browser.evaluate(
-                f"{table}.tHead.rows[0].cells[2].getAttribute('aria-sort')"
-            )
-            == direction
-        )
-        numbers = [number for number in browser.evaluate(values) if number is not None]
+        sort = f"{table}.tHead.rows[0].cells[2].getAttribute('aria-sort')"
+        assert browser.evaluate(sort) == direction
+        values = browser.evaluate(f"{cells}.map(parseFloat)")
+        numbers = [number for number in values if number is not None]
         assert numbers
         assert numbers == sorted(numbers, reverse=direction == "descending")
     row = f"{table}.querySelector('th details')"

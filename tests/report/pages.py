@@ -1,11 +1,13 @@
 """Results to make a page of, and a reader of pages."""
 
+import html
 import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
 from PIL import Image as Pillow
 
+from tests.builders import a_sample, a_verdict
 from tests.stored_results import result
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import OWN, Provenance, Run, record_of
@@ -86,15 +88,18 @@ def inside(text, tag):
     return re.search(rf"<{tag}\b[^>]*>(.*?)</{tag}>", text, re.DOTALL)[1]
 
 
+def titled(text):
+    """The title of a page."""
+    return html.unescape(inside(text, "h1"))
+
+
 def report_of(tmp_path, results):
     write_report(results, tmp_path / "out", OPTIONS)
     return (tmp_path / "out" / "report.html").read_text()
 
 
 def generators(tmp_path, scores, judge="gpt", note="", picture=True):
-    """A run on images of a user's own: the score of each prompt by generator; None for a
-    refusal.
-    """
+    """Results on own images: scores of each prompt by generator, None for a refusal."""
     records = []
     for model, values in scores.items():
         for number, value in enumerate(values):
@@ -102,12 +107,11 @@ def generators(tmp_path, scores, judge="gpt", note="", picture=True):
             if picture:
                 colour = (len(records), 40 * number % 256, 9)
                 Pillow.new("RGB", (40, 30), colour).save(path)
-            identity = SampleId(OWN, "tig", model, f"p{number}")
-            sample = Sample(identity, {"output": Image(path)}, {"prompt": "a cat"})
-            verdict = Verdict({}, Status.REFUSAL)
-            if value is not None:
-                verdict = Verdict({"SC": value}, Status.OK, note)
-            records.append((record_of(sample, verdict, MADE),))
+            images = {"output": Image(path)}
+            sample = a_sample(f"p{number}", model, prompt="a cat", images=images)
+            score = Status.REFUSAL if value is None else {"SC": value}
+            about = {} if value is None else {"rationale": note}
+            records.append((record_of(sample, a_verdict(score, **about), MADE),))
     about = {"setting": "0shot", "model": judge}
     return Results((Run(judge, OWN, "viescore", ("SC",), {"tig": records}, **about),))
 
@@ -115,9 +119,7 @@ def generators(tmp_path, scores, judge="gpt", note="", picture=True):
 def page_of(page, tmp_path, results):
     if page == "report":
         return report_of(tmp_path, results)
-    folder = tmp_path / "out"
-    folder.mkdir(exist_ok=True)
-    write_page(
-        sections_of(results, "generators", OPTIONS), folder / "rank.html", OPTIONS
-    )
-    return (folder / "rank.html").read_text()
+    file = tmp_path / "out" / "rank.html"
+    file.parent.mkdir(exist_ok=True)
+    write_page(sections_of(results, "generators", OPTIONS), file, OPTIONS)
+    return file.read_text()

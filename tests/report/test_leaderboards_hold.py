@@ -1,12 +1,6 @@
-"""Leaderboards of made logs in the shapes on which published ones were wrong, and of bad input: no
-sentence is wrong.
-
-Each judge gives what people said with noise of its own, so that the true order is that of the
-noise.
-"""
+"""Leaderboards of made logs, whose true order is that of each judge's noise."""
 
 import itertools
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -49,19 +43,10 @@ def judge(label, noise, scored=lambda *_: True, annotators=3, seed=0):
     return run_of(label, rows, benchmark="imagenhub")
 
 
-def board(*runs, options=OPTIONS):
-    family = ByImageModel(rated=("O",))
-    of = ("imagenhub", tuple(MODELS), runs, options, "annotators on imagenhub")
-    [made] = headlines_of(family, *of)
+def board(*runs):
+    of = ("imagenhub", tuple(MODELS), runs, OPTIONS, "annotators on imagenhub")
+    [made] = headlines_of(ByImageModel(rated=("O",)), *of)
     return made
-
-
-def sentences(made):
-    return answer(made).lines
-
-
-def order(made):
-    return [number.system for number in made.ranked]
 
 
 def shown(made):
@@ -80,11 +65,9 @@ SPARSE = judge("sparse", 0.01, few_of_a_part)
 
 
 def test_cells_of_a_handful_of_images_move_nobody_and_their_judge_is_in_the_second_list():
-    """One judge with 5 usable samples an image model in `sdie`: its correlations there would be
-    near 1.
-    """
+    """The correlations of 5 samples an image model would be near 1."""
     with_it, without = board(GOOD, FAIR, POOR, SPARSE), board(GOOD, FAIR, POOR)
-    assert order(with_it) == ["good", "fair", "poor"]
+    assert [number.system for number in with_it.ranked] == ["good", "fair", "poor"]
     found = {label: of for label, of in shown(with_it).items() if label != "sparse"}
     assert found == shown(without)
     assert with_it.number_of("sparse").unranked == "no value for sdie"
@@ -102,7 +85,7 @@ def test_a_judge_that_answered_a_twentieth_is_in_no_order_and_no_cell_of_two_has
     few_number = made.number_of("few")
     assert str(few_number.estimate.coverage) == "1 of 3 task types, 1 of 8 image models"
     assert few_number.unranked == "no value for sdie, tig"
-    evidence = sentences(board(few))[1]
+    evidence = answer(board(few)).evidence
     assert evidence.endswith(" on 1 of 3 task types, 1 of 8 image models.")
 
 
@@ -114,35 +97,17 @@ def test_twelve_judges_of_different_noise_are_not_all_alike():
     assert first.startswith("judge 0")
     assert "agrees most" in first or "agrees best" in first
     assert made.comparison.family == "Holm correction over 66 pairs"
-    for better in range(4):
-        for worse in range(8, 12):
-            assert made.comparison.beats(f"judge {better:02}", f"judge {worse:02}")
-    best = [f"judge {n:02}" for n in range(4)]
-    pairs = itertools.product(best, best)
-    assert not any(made.comparison.beats(one, other) for one, other in pairs)
+    names = [f"judge {n:02}" for n in range(12)]
+    beats = made.comparison.beats
+    assert all(itertools.starmap(beats, itertools.product(names[:4], names[8:])))
+    assert not any(itertools.starmap(beats, itertools.product(names[:4], names[:4])))
 
 
 def test_more_pairs_than_permutations_can_resolve_are_said():
     made = board(GOOD, POOR)
     many = replace(made.comparison, pairs=made.comparison.pairs * 501)
-    said = "no test supports the ranks"
-    assert said in many.warnings()[0]
-    assert said in "\n".join(sentences(replace(made, comparison=many)))
-
-
-def test_far_below_the_ceiling_and_no_better_than_a_constant_are_both_said():
-    blind = judge("blind", 1e6)
-    made = board(POOR, blind)
-    text = sentences(made)
-    [ceiling] = [line for line in text if "with each other" in line]
-    # the one number for people stands in the table alone
-    assert re.fullmatch(
-        "poor agrees with annotators less than they agree with each other: the difference in "
-        r"correlation with the other annotators' mean is -[0-9.]+ \(95% interval -[0-9.]+ to -[0-9.]+\)\.",
-        ceiling,
-    )
-    assert "Not shown to be better than the best constant answer: blind." in text
-    assert marks_of(made, "blind") == ("not shown to beat a constant answer",)
+    assert "no test supports the ranks" in many.warnings()[0]
+    assert many.warnings()[0] in "\n".join(answer(replace(made, comparison=many)).lines)
 
 
 def test_failures_that_decide_a_place_are_marked_and_missing_samples_are_no_failures():
@@ -157,14 +122,13 @@ def test_failures_that_decide_a_place_are_marked_and_missing_samples_are_no_fail
 
     for status, marked in ((Status.REFUSAL, True), (Status.MISSING, False)):
         made = board(lost(status), FAIR, POOR)
-        depends = "place depends on failures" in "\n".join(marks_of(made, "lossy"))
-        assert depends is marked
+        assert ("place depends on" in str(marks_of(made, "lossy"))) is marked
         assert bool(mark_notes([made])) is marked
 
 
 def test_ratings_of_one_annotator_have_no_ceiling_and_a_number():
     made = board(judge("a", 0.4, annotators=1), judge("b", 2.0, annotators=1))
-    text = sentences(made)
+    text = answer(made).lines
     assert text[0] == "a agrees best with annotators on imagenhub."
     assert not any("ceiling" in line for line in text)
     found = [reference.system for reference in made.references]
@@ -184,11 +148,8 @@ def test_results_on_ratings_of_another_commit_are_refused_in_one_line():
         voting(label, [contest("a", vote, forward="first")])
         for label, vote in (("one", "first"), ("other", "second"))
     ]
-    said = (
-        "b/t/a: people's votes are first in the results of one, but second in those of other; "
-        "run both on the same data"
-    )
-    assert refusal(benchmarks_with_runs, voted) == said
+    said = "b/t/a: people's votes are first in the results of one, but second in those"
+    assert refusal(benchmarks_with_runs, voted).startswith(said)
 
 
 def test_samples_that_a_log_of_another_commit_has_and_others_lack_change_no_pair():

@@ -1,6 +1,4 @@
-"""A statistic of one declaration stands in every face: terminal, Markdown, CSV, JSON, page,
-card, leaderboard, host.
-"""
+"""A declared statistic appears in every output: terminal, files, page, card, host."""
 
 import json
 

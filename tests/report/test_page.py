@@ -1,42 +1,29 @@
-"""`report.html`: one file that loads nothing, says what is true, and shows what others wrote as
-text alone.
-"""
+"""`report.html`: one file that loads nothing and shows what others wrote as text."""
 
 import base64
 import hashlib
 import json
 import random
 import re
+from dataclasses import replace
 from shlex import split
 
 import pytest
 from PIL import Image as Pillow
 
+from tests.builders import a_provenance, a_record, a_sample, a_verdict, a_vote
 from tests.report.pages import BENCHMARK, Page, report_of, row
 from tests.stored_results import csv_rows, write_results
 from vieval_plugin.benchmarks.registry import benchmark
 from vieval_plugin.images import thumbnail
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.objects import DetectedObject, to_result
-from vieval_plugin.judges.protocol import (
-    Choice,
-    Image,
-    Sample,
-    SampleId,
-    Status,
-    Step,
-    Verdict,
-)
+from vieval_plugin.judges.protocol import Choice, Image, Status, Step, Verdict
 from vieval_plugin.judges.tools import to_json
 from vieval_plugin.media.thumbnails import SIDE, Thumbnail, Thumbnails
-from vieval_plugin.records import Provenance, Record, fingerprint
-from vieval_plugin.report.page import tiles
-from vieval_plugin.report.page.disagreement import (
-    GalleryItem,
-    Judgement,
-    answer,
-    items_of,
-)
+from vieval_plugin.records import fingerprint
+from vieval_plugin.report.page import disagreement, tiles
+from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
 from vieval_plugin.report.page.gallery import select_items
 from vieval_plugin.report.page.tiles import tile_of
 from vieval_plugin.report.writing import write_report
@@ -47,19 +34,17 @@ OPTIONS = StatisticsOptions(draws=200)
 EVIL = "<script>alert(1)</script>"
 
 
-def report(tmp_path, rows, options=OPTIONS):
+def report(tmp_path, rows):
     results = load_results([write_results(tmp_path / "run", rows)])
-    written = write_report(results, tmp_path / "out", options)
+    written = write_report(results, tmp_path / "out", OPTIONS)
     return Page((tmp_path / "out" / "report.html").read_text()), written
 
 
-def judged(judge, quality, n=60, failing=0, seed=0, status=Status.REFUSAL):
-    """Rows of a judge on the same samples as all others: `quality` says how much of its score is
-    what people said.
-    """
-    people, noise = random.Random(1), random.Random(f"{judge}{seed}")
+def judged(judge, quality, failing=0, status=Status.REFUSAL):
+    """Rows of a judge; `quality` is the weight of people's rating in its scores."""
+    people, noise = random.Random(1), random.Random(f"{judge}0")
     rows = []
-    for number in range(n):
+    for number in range(60):
         rating = people.choice([0.0, 0.25, 0.5, 0.75, 1.0])
         score = quality * rating + (1 - quality) * noise.random()
         failed = {"status": status} if number < failing else {}
@@ -69,52 +54,35 @@ def judged(judge, quality, n=60, failing=0, seed=0, status=Status.REFUSAL):
 
 
 def headline(tmp_path):
-    return csv_rows(tmp_path / "out" / f"{BENCHMARK}_headline_1.csv")
+    rows = csv_rows(tmp_path / "out" / f"{BENCHMARK}_headline_1.csv")
+    return {one["judge"]: one for one in rows}
 
 
-def test_the_headline_is_in_order_and_ranks_are_ranges(tmp_path):
-    good = judged("good", 0.8)
-    as_good = judged("as good", 0.8, seed=3)
-    bad = judged("bad", 0.1)
-    page, written = report(tmp_path, [*bad, *as_good, *good])
-    rows = headline(tmp_path)
-    judges = [one["judge"] for one in rows if one["rank"]]
-    assert {*judges[:2]} == {"good", "as good"}
-    assert judges[2] == "bad"
-    assert [one["rank"] for one in rows][:3] == ["1-2", "1-2", "3"]
-    values = [float(one["O [95%]"].split()[0]) for one in rows[:3]]
-    assert values == sorted(values, reverse=True)
-    found = [one["judge"] for one in rows[3:]]
-    assert found == ["best constant: the same score for all"]
-    assert values[0] == values[1]
-    assert all(line in page.said for line in written.lines[:2])
-    first, *_ = [line for line in written.lines if line.split()[:1] == ["1-2"]]
-    assert judges[0] in first or judges[1] in first
-    assert len(with_class(page, "separated")) == 1
+def count_rows(page, name):
+    """The number of rows of tables that have a class."""
+    return sum(name in one.get("class", "") for one in page.all("tr"))
 
 
-def with_class(page, name):
-    """The rows of tables that have a class."""
-    return [one for one in page.all("tr") if name in one.get("class", "")]
-
-
-def test_a_judge_that_refused_much_is_marked_and_never_stands_on_top_unmarked(tmp_path):
+def test_rows_are_separated_by_tests_and_warn_of_failures(tmp_path):
+    rows = [*judged("bad", 0.1), *judged("good", 0.8), *judged("all", 0.6)]
     some, few = judged("some", 0.8, failing=9), judged("few", 1.0, failing=40)
-    page, _ = report(tmp_path, [*judged("all", 0.6), *some, *few])
-    rows = {one["judge"]: one for one in headline(tmp_path)}
-    assert [*rows][:3] == ["some", "all", "few"]
-    assert rows["few"]["rank"] == ""
-    assert rows["some"]["failed"] == "9 of 60: 9 refusal"
-    assert (rows["all"]["n"], rows["some"]["n"], rows["few"]["n"]) == ("60", "51", "20")
-    assert len(with_class(page, "warned")) == 2
+    page, written = report(tmp_path, [*rows, *some, *few])
+    assert count_rows(page, "separated") == 2
+    assert count_rows(page, "warned") == 2
+    assert all(line in page.said for line in written.lines[:2])
+    found = headline(tmp_path)
+    assert [*found][-2:] == ["few", "best constant: the same score for all"]
+    assert found["few"]["rank"] == ""
+    assert found["some"]["failed"] == "9 of 60: 9 refusal"
     assert "Not ranked: few (a score for 20 of 60 samples)." in page.said
 
 
 def test_samples_that_a_replayed_log_lacks_stand_among_the_failures(tmp_path):
     lacking = judged("log", 0.8, failing=7, status=Status.MISSING)
     page, written = report(tmp_path, [*judged("all", 0.6), *lacking])
-    failed = {one["judge"]: one["failed"] for one in headline(tmp_path)[:2]}
-    assert failed == {"log": "7 of 60 missing", "all": "0"}
+    found = headline(tmp_path)
+    failed = [found[judge]["failed"] for judge in ("log", "all")]
+    assert failed == ["7 of 60 missing", "0"]
     assert "log: the replay has no verdict on 7 of 60 samples." in written.lines
     assert "7 of 60 missing" in page.said
 
@@ -129,9 +97,12 @@ def test_the_page_loads_nothing_by_its_policy(tmp_path):
     assert not re.search(r"https?://", page.text)
     assert "url(" not in page.raw["style"]
     assert "@import" not in page.raw["style"]
-    kind = "Content-Security-Policy"
-    metas = page.all("meta")
-    [policy] = [one["content"] for one in metas if one.get("http-equiv") == kind]
+    metas = {
+        one.get("http-equiv"): one["content"]
+        for one in page.all("meta")
+        if "content" in one
+    }
+    policy = metas["Content-Security-Policy"]
     for kind in ("style", "script"):
         digest = hashlib.sha256(page.raw[kind].encode()).digest()
         hashed = base64.b64encode(digest).decode()
@@ -174,27 +145,25 @@ def drawn(folder, colour, size=(300, 200)):
 
 
 def test_a_picture_is_small_and_made_once_whatever_its_file_is_called(tmp_path):
-    copy = tmp_path / "copy.png"
     image = drawn(tmp_path, "red", (900, 600))
-    copy.write_bytes(image.source.read_bytes())
+    files = {name: tmp_path / f"{name}.png" for name in ("copy", "broken", "none")}
+    files["copy"].write_bytes(image.source.read_bytes())
+    files["broken"].write_bytes(image.source.read_bytes()[:60])
     thumbnails = Thumbnails()
-    first, again = (thumbnail(path, thumbnails) for path in (image, Image(copy)))
-    assert first is again
-    assert thumbnails.rendered == [first]
+    first = thumbnail(image, thumbnails)
     assert (first.width, first.height) == (SIDE, 373)
     assert first.address.startswith("data:image/webp;base64,UklGR")
-    (tmp_path / "broken.png").write_bytes(image.source.read_bytes()[:60])
-    assert thumbnail(Image(tmp_path / "broken.png"), thumbnails) == "unreadable"
-    assert thumbnail(Image(tmp_path / "none.png"), thumbnails) == "missing"
+    found = [thumbnail(Image(path), thumbnails) for path in files.values()]
+    assert found == [first, "unreadable", "missing"]
+    assert thumbnails.rendered == [first]
 
 
 def test_a_page_does_not_grow_beyond_its_size(tmp_path):
     thumbnails = Thumbnails(most_bytes=1)
-    assert isinstance(thumbnail(drawn(tmp_path, "red"), thumbnails), Thumbnail)
-    assert thumbnails.left_out == 0
-    found = thumbnail(drawn(tmp_path, "blue"), thumbnails)
-    assert found == "omitted to limit the page size"
-    assert isinstance(thumbnail(drawn(tmp_path, "red"), thumbnails), Thumbnail)
+    colours = ("red", "blue", "red")
+    first, *others = (thumbnail(drawn(tmp_path, c), thumbnails) for c in colours)
+    assert isinstance(first, Thumbnail)
+    assert others == ["omitted to limit the page size", first]
     assert thumbnails.left_out == 1
 
 
@@ -208,26 +177,26 @@ class Held:
         return self.samples.get(record.id, "not here")
 
 
+def card_of(record, *samples):
+    item = GalleryItem(record.id, (Judgement("judge", record),))
+    return tile_of(item, Held(*samples), Thumbnails())
+
+
 def test_a_card_has_all_images_and_says_which_changed(tmp_path):
-    source, output = drawn(tmp_path, "red"), drawn(tmp_path, "blue")
-    images = {"output": output, "source": source}
-    sample = Sample(SampleId("b", "tie", "model", "1"), images, {"instruction": "add"})
-    verdict = Verdict({"O": 0.5}, Status.OK, "because")
-    provenance = Provenance("viescore", (), ("O",))
-    known = {"fingerprint": fingerprint(sample)}
-    record = Record(sample.id, verdict, provenance, {"O": (0.5,)}, **known)
-    item = GalleryItem(sample.id, (Judgement("judge", record),))
-    card = tile_of(item, Held(sample), Thumbnails())
+    images = {"output": drawn(tmp_path, "blue"), "source": drawn(tmp_path, "red")}
+    sample = a_sample(kind="tie", images=images, texts={"instruction": "add"})
+    record = a_record(sample, fingerprint=fingerprint(sample))
+    card = card_of(record, sample)
     assert [one.role for one in card.pictures] == ["source", "output"]
     assert card.note == ""
     assert card.texts == (("instruction", "add"),)
     drawn(tmp_path, "blue", (30, 20))
-    assert "changed since" in tile_of(item, Held(sample), Thumbnails()).note
-    output.source.unlink()
-    gone = tile_of(item, Held(sample), Thumbnails())
+    assert "changed since" in card_of(record, sample).note
+    images["output"].source.unlink()
+    gone = card_of(record, sample)
     assert gone.pictures[1].thumbnail == "missing"
     assert gone.note == ""
-    assert tile_of(item, Held(), Thumbnails()).note == "not here"
+    assert card_of(record).note == "not here"
 
 
 def test_objects_of_a_trace_are_boxes_on_an_opened_picture(tmp_path):
@@ -241,8 +210,7 @@ def test_objects_of_a_trace_are_boxes_on_an_opened_picture(tmp_path):
     page, _ = report(tmp_path, rows)
     assert EVIL not in page.text
     boxes = [attributes for tag, attributes in page.elements if tag == "rect"]
-    sides = {"x": "1.5", "y": "2", "width": "7.5", "height": "6"}
-    assert boxes.count(sides) == 8
+    assert boxes.count({"x": "1.5", "y": "2", "width": "7.5", "height": "6"}) == 8
     assert "red &lt;script&gt;alert(1)&lt;/script&gt; 0.93" in page.text
 
 
@@ -257,13 +225,11 @@ BOXES = [trace_of([1, 2]), trace_of([1, 2, 3, "4"]), trace_of(None)]
     "answer", ["", "[]", '{"boxes": []}', '{"boxes": [], "text": "1"}', *BOXES]
 )
 def test_a_trace_of_another_form_has_no_boxes(answer, tmp_path):
-    output = drawn(tmp_path, "blue")
-    sample = Sample(SampleId("b", "tig", "model", "1"), {"output": output})
+    sample = a_sample(images={"output": drawn(tmp_path, "blue")})
     trace = (Step(("objects",), Status.OK, answer=answer),)
-    verdict = Verdict({"O": 0.5}, Status.OK, trace=trace)
-    record = Record(sample.id, verdict, Provenance("objects", (), ("O",)), {})
-    item = GalleryItem(sample.id, (Judgement("judge", record),))
-    [picture] = tile_of(item, Held(sample), Thumbnails()).pictures
+    source = a_provenance("objects", settings=())
+    record = a_record(sample, a_verdict(trace=trace), source)
+    [picture] = card_of(record, sample).pictures
     assert picture.objects == ()
 
 
@@ -280,12 +246,10 @@ def test_a_replay_without_data_has_cards_that_say_so(tmp_path, monkeypatch):
 
 
 def item(number, apart, judge="j", status=Status.OK):
-    identity = SampleId("b", "tie", f"m{number % 3}", f"u{number}")
-    verdict = Verdict({"O": 0.5}, status)
-    source = Provenance(judge, (), ("O",))
-    record = Record(identity, verdict, source, {}, group=f"g{number}")
+    sample = a_sample(f"u{number}", f"m{number % 3}", kind="tie", group=f"g{number}")
+    record = a_record(sample, Verdict({"O": 0.5}, status))
     judgement = Judgement(judge, record, "O", 0.5, 0.5, apart)
-    return GalleryItem(identity, (judgement,), apart)
+    return GalleryItem(sample.id, (judgement,), apart)
 
 
 def test_there_are_400_cards_at_most_the_furthest_apart_and_a_seeded_sample():
@@ -293,12 +257,12 @@ def test_there_are_400_cards_at_most_the_furthest_apart_and_a_seeded_sample():
     random.Random(0).shuffle(items)
     cards = select_items(items, seed=7)
     assert len(cards) == len({one.id for one in cards}) == 400
-    found = [one.disagreement for one in cards[:300]]
-    assert found == [n / 1000 for n in range(999, 699, -1)]
+    furthest = [n / 1000 for n in range(999, 699, -1)]
+    assert [one.disagreement for one in cards[:300]] == furthest
     assert select_items(items, seed=7) == cards
-    found = {one.id for one in select_items(items, seed=8)[:300]}
-    assert found == {one.id for one in cards[:300]}
-    assert select_items(items, seed=8) != cards
+    others = select_items(items, seed=8)
+    assert {one.id for one in others[:300]} == {one.id for one in cards[:300]}
+    assert others != cards
     assert len(select_items(items[:400], seed=7)) == 400
 
 
@@ -316,7 +280,7 @@ def test_disagreement_is_between_places_and_not_between_scales(tmp_path):
     scores = {"a": 0.90, "b": 0.91, "c": 0.92}
     people = {"a": 0.0, "b": 1.0, "c": 0.5}
     rows = [row(uid, {"O": score}, [people[uid]]) for uid, score in scores.items()]
-    items = items_of(load_results([write_results(tmp_path, rows)]).runs)
+    items = disagreement.items_of(load_results([write_results(tmp_path, rows)]).runs)
     found = {one.id.uid: one.disagreement for one in items}
     assert found == {"a": 0.0, "b": 0.5, "c": 0.5}
 
@@ -336,20 +300,14 @@ def test_disagreement_is_between_places_and_not_between_scales(tmp_path):
 )
 def test_a_judge_of_a_contest_says(choice, said):
     verdict = Verdict({}, Status.OK, choice=Choice(**choice))
-    identity, source = SampleId("b", "p", "", "1"), Provenance("j", (), ())
-    record = Record(identity, verdict, source, {}, votes=Votes())
-    assert answer(record) == said
+    assert answer(a_record(verdict=verdict, votes=Votes())) == said
 
 
 def test_a_reason_on_a_contest_says_which_image_was_which_letter():
-    models = ("aurora", "borealis")
-    candidates = tuple(SampleId("b", "p", model, "1") for model in models)
+    candidates = tuple(a_sample("1", model).id for model in ("aurora", "borealis"))
     rationale = "forward: Picture A is sharper.\nreverse: Picture A lacks the hat."
-    choice = Choice({"forward": "first", "reverse": "first"})
-    verdict = Verdict({}, Status.OK, rationale, choice=choice)
-    identity = SampleId("b", "p", "", "1")
-    source = Provenance("j", (), ())
-    record = Record(identity, verdict, source, {}, candidates=candidates)
+    verdict = replace(a_vote("first"), rationale=rationale)
+    record = a_record(verdict=verdict, candidates=candidates)
     assert tiles.reasons(record).splitlines() == [
         "forward (A: aurora, B: borealis): Picture A is sharper.",
         "reverse (A: borealis, B: aurora): Picture A lacks the hat.",

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from tests.builders import a_provenance, a_results_folder, a_sample, a_verdict
 from tests.refusals import refusal
-from tests.stored_results import csv_rows, read_lines, result, write_results
+from tests.stored_results import csv_rows, read_lines
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
-from vieval_plugin.records import Provenance
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.report.writing import write_report
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions
@@ -19,24 +19,20 @@ BENCHMARK = "vieval_demo"
 
 
 def results(folder, benchmark=BENCHMARK, lacking=0):
-    """A samples file of one judge on ten outputs of two image models; `lacking` of them it could
-    not be asked about.
-    """
+    """A judge's results on two image models; `lacking` samples could not be asked about."""
     rng = np.random.default_rng(3)
     rows = []
     for number in range(20):
         model, uid = f"model {number % 2}", f"u{number // 2}"
-        identity = SampleId(benchmark, "tie", model, uid)
         ratings = {"SC": tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))}
-        sample = Sample(identity, {}, ratings=ratings)
-        scores = {"SC": float(rng.random())}
-        verdict = Verdict(scores, Status.OK, findings=("no plan",) * (number % 2))
+        about = {"kind": "tie", "benchmark": benchmark, "ratings": ratings}
+        score = {"SC": float(rng.random())}
         if number < lacking:
-            reason = "the sample has no source image"
-            verdict = Verdict({}, Status.NOT_APPLICABLE, rationale=reason)
-        provenance = Provenance("mine", ("plain",), ("SC",), "a backbone | of pipes")
-        rows.append(result(sample, verdict, provenance))
-    return write_results(folder, rows)
+            score = Status.NOT_APPLICABLE
+        findings = {} if number < lacking else {"findings": ("no plan",) * (number % 2)}
+        rows.append((a_sample(uid, model, **about), a_verdict(score, **findings)))
+    source = a_provenance("mine", "a backbone | of pipes", ("SC",), settings=("plain",))
+    return a_results_folder(folder, rows, source)
 
 
 def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path):
@@ -72,12 +68,11 @@ def test_image_models_are_ranked_against_an_order_given(tmp_path):
     write_report(load_results([run]), tmp_path / "out", OPTIONS, order=order)
     [row] = csv_rows(tmp_path / "out" / f"{BENCHMARK}_order.csv")
     [rank_of] = csv_rows(tmp_path / "out" / f"{BENCHMARK}_order_ranks.csv")
-    rows = read_lines(next(run.iterdir()))
-    judged = [json.loads(row["filtered_resps"]) for row in rows]
-    scores = {f"model {n}": [] for n in range(2)}
-    for one in judged:
-        scores[one["id"]["image_model"]].append(one["verdict"]["scores"]["SC"])
-    right = bool(np.mean(scores["model 1"]) > np.mean(scores["model 0"]))
+    replies = (
+        json.loads(row["filtered_resps"]) for row in read_lines(next(run.iterdir()))
+    )
+    scores = [reply["verdict"]["scores"]["SC"] for reply in replies]
+    right = bool(np.mean(scores[1::2]) > np.mean(scores[::2]))
     assert (row["task"], row["aspect"], row["n"]) == ("tie", "SC", "2")
     first, second = ("1.0", "2.0") if right else ("2.0", "1.0")
     assert [*rank_of.items()][-2:] == [("model 1", first), ("model 0", second)]
@@ -86,8 +81,7 @@ def test_image_models_are_ranked_against_an_order_given(tmp_path):
     listed = [cell for cell in document["cells"] if cell["table"] == "order"]
     cells = {cell["statistic"]: cell["value"] for cell in listed}
     sign = 1 if right else -1
-    expected = {"footrule": 1 - sign, "rho": sign, "tau": sign}
-    assert cells == pytest.approx(expected)
+    assert cells == pytest.approx({"footrule": 1 - sign, "rho": sign, "tau": sign})
 
 
 FEW = "the results must have scores for at least two of its image models; it lists a, b"
@@ -129,8 +123,5 @@ def test_what_could_not_be_asked_has_a_column(tmp_path):
 def test_a_benchmark_that_no_installed_package_brings_is_told_in_one_line(tmp_path):
     given = [results(tmp_path / "run"), results(tmp_path / "other", "from_elsewhere")]
     line = refusal(write_report, load_results(given), tmp_path / "out", OPTIONS)
-    said = (
-        "the benchmark 'from_elsewhere' of these results is not installed; pass --ben"
-    )
-    assert said in line
+    assert "the benchmark 'from_elsewhere' of these results is not installed" in line
     assert not (tmp_path / "out").exists()

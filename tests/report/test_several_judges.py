@@ -1,13 +1,26 @@
-"""Several judges of the same generators: the first sentence is true of all of them."""
+"""Several judges of the same generators or samples: the first sentence is true of all."""
 
 import re
 from dataclasses import replace
 
 import pytest
 
-from tests.report.pages import OPTIONS, Page, generators, inside, page_of
+from tests.builders import a_provenance, a_record, a_run, a_sample, a_vote
+from tests.report.pages import (
+    BENCHMARK,
+    OPTIONS,
+    Page,
+    generators,
+    page_of,
+    row,
+    titled,
+)
+from tests.runs import run_of
+from tests.stored_results import write_results
 from vieval_plugin.report.sections import sections_of
-from vieval_plugin.results.runs import Results
+from vieval_plugin.report.several_judges import same_scores
+from vieval_plugin.report.writing import lines, write_report
+from vieval_plugin.results.runs import Results, load_results
 
 
 def scores_of(mine, theirs):
@@ -17,10 +30,11 @@ def scores_of(mine, theirs):
 MINE, THEIRS, NEITHER = scores_of(0.9, 0.1), scores_of(0.1, 0.9), scores_of(0.5, 0.5)
 
 
-def judged(tmp_path, *scores):
+def judged(tmp_path, *scores, **about):
     found = []
     for number, given in enumerate(scores):
-        found += generators(tmp_path, given, f"j{number}", picture=False).runs
+        [run] = generators(tmp_path, given, f"j{number}", picture=False).runs
+        found.append(replace(run, **about, setting=run.label if about else run.setting))
     return Results(tuple(found))
 
 
@@ -28,17 +42,18 @@ ONE_OF_TWO = "Of two judges, one finds mine significantly best and one"
 
 
 @pytest.mark.parametrize(
-    ("scores", "said"),
+    ("scores", "about", "said"),
     [
-        ([MINE, THEIRS], f"{ONE_OF_TWO} finds theirs significantly best."),
-        ([MINE, NEITHER], f"{ONE_OF_TWO} cannot tell which is best."),
-        ([MINE] * 3, "All three judges find mine significantly best."),
-        ([NEITHER] * 3, "Of three judges, none finds a generator significantly best."),
+        ([MINE, THEIRS], {}, f"{ONE_OF_TWO} finds theirs significantly best."),
+        ([MINE, NEITHER], {}, f"{ONE_OF_TWO} cannot tell which is best."),
+        ([MINE] * 3, {}, "All three judges find mine significantly best."),
+        ([MINE] * 3, {"model": "m7b"}, "All three judges (all use m7b) find mine significantly best."),
+        ([NEITHER] * 3, {}, "Of three judges, none finds a generator significantly best."),
     ],
-)
-def test_the_title_is_of_all_judges_and_not_of_the_first(tmp_path, scores, said):
-    text = page_of("report", tmp_path, judged(tmp_path, *scores))
-    assert inside(text, "h1") == said
+)  # fmt: skip
+def test_the_title_is_of_all_judges_and_not_of_the_first(tmp_path, scores, about, said):
+    text = page_of("report", tmp_path, judged(tmp_path, *scores, **about))
+    assert titled(text) == said
     assert Page(text).said.count("j0") > 1  # what each says stands below
 
 
@@ -46,13 +61,6 @@ def test_the_title_is_of_all_judges_and_not_of_the_first(tmp_path, scores, said)
 def test_one_two_that_agree_and_one_generator_need_no_such_sentence(tmp_path, scores):
     text = page_of("report", tmp_path, judged(tmp_path, *scores))
     assert "judges find" not in Page(text).said
-
-
-def test_judges_that_ask_one_model_are_said_to(tmp_path):
-    runs = judged(tmp_path, MINE, MINE, MINE).runs
-    named = [replace(run, model="m7b", setting=run.label) for run in runs]
-    title = inside(page_of("report", tmp_path, Results(tuple(named))), "h1")
-    assert title == "All three judges (all use m7b) find mine significantly best."
 
 
 def test_many_notes_and_many_judges_leave_the_first_screen_readable(tmp_path):
@@ -67,3 +75,59 @@ def test_many_notes_and_many_judges_leave_the_first_screen_readable(tmp_path):
     assert "Your images, judged by 30 judges" in said
     assert text.count('<details class="further">') == 29
     assert len(sections_of(results, "all", OPTIONS).answers) >= 31
+
+
+SAME = "gave the same score to all 48 samples. Are they the same model?"
+VARYING = [n % 7 / 10 for n in range(48)]
+
+
+def run(label, scores=VARYING):
+    """A run of a judge with these scores of as many samples, None where it gave none."""
+    given = [{} if score is None else {"O": score} for score in scores]
+    return run_of(label, [("p", "m", f"u{n}", one, {}) for n, one in enumerate(given)])
+
+
+def votes(label):
+    source = a_provenance("pairwise", label, ())
+    records = [
+        a_record(a_sample(f"u{n}"), a_vote(("first", "second")[n % 2]), source)
+        for n in range(20)
+    ]
+    return a_run(label, records)
+
+
+OTHER = run("other", [*VARYING[:-1], 0.95])
+PARTIAL = run("second", [None] * 8 + VARYING[8:])
+FEW, CONSTANT = VARYING[:9], [0.5] * 48
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"),
+    [
+        ([run("first"), run("second"), OTHER], f"first and second {SAME}"),
+        ([run("first"), run("second"), OTHER, run("third")], f"first, second and third {SAME}"),
+        ([run("first"), PARTIAL], f"first and second {SAME.replace('48 samples', '40 samples that both scored')}"),
+        ([run("first", FEW), run("second", FEW)], None),
+        ([run("first", CONSTANT), run("second", CONSTANT)], None),
+        ([votes("a"), votes("b")], "a and b gave the same answer to all 20 contests. Are they the same model?"),
+    ],
+    ids=["two", "three", "a part not scored", "few samples", "one score for all", "contests"],
+)  # fmt: skip
+def test_judges_that_score_alike_may_be_one_model(runs, said):
+    assert same_scores(runs) == ([said] if said else [])
+
+
+def test_a_report_and_a_comparison_say_so(tmp_path):
+    rows = [
+        row(f"u{n}", {"O": score}, [n % 5 / 4], judge=judge)
+        for judge in ("first", "second")
+        for n, score in enumerate(VARYING)
+    ]
+    results = load_results([write_results(tmp_path / "run", rows)])
+    written = write_report(results, tmp_path / "out", OPTIONS)
+    said = f"first and second {SAME}"
+    found = lines(sections_of(results, "judges", OPTIONS), OPTIONS)
+    assert f"note: {BENCHMARK}: {said}" in written.lines
+    assert f"note: {BENCHMARK}: {said}" in found
+    for name in ("report.md", "report.html"):
+        assert said in (tmp_path / "out" / name).read_text()

@@ -50,8 +50,7 @@ def test_fifty_steps_are_still_told_apart():
     ranking = ranked(peak, prompts=60, noise=0.03)
     steps = "step_9000, step_9600 and step_9900"
     assert ranking.answer == f"{BEST.format(9300)} {steps}."
-    last = "The last step is worse. Mean O of step_9300"
-    assert ranking.lines[1].startswith(last)
+    assert ranking.lines[1].startswith("The last step is worse. Mean O of step_9300")
 
 
 @pytest.mark.parametrize(("last", "is_worse"), [(0.5, True), (0.7, False)])

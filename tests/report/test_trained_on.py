@@ -1,12 +1,10 @@
-"""Results on samples that a judge was trained on are marked, by the training records of what
-answered.
-"""
+"""Results on samples that a judge was trained on are marked by its training record."""
 
 import json
 
 import pytest
 
-from tests.refusals import refusal
+from tests.refusals import refuses
 from tests.runs import run_of
 from vieval_plugin.report.tables import trained_on_tables
 
@@ -46,10 +44,15 @@ def test_a_training_record_that_is_given_marks_every_judge(tmp_path):
 @pytest.mark.parametrize("uids", ["scene/a", [1], None])
 def test_a_broken_training_record_is_one_line(tmp_path, uids):
     tuned = record(tmp_path / "tuned", uids)
-    line = refusal(trained_on_tables, [run("one", {})], [tuned])
-    assert "not a model's training record" in line
+    refuses(
+        "not a model's training record", trained_on_tables, [run("one", {})], [tuned]
+    )
 
 
 def test_a_training_record_that_is_not_there_is_one_line(tmp_path):
-    line = refusal(trained_on_tables, [run("one", {})], [tmp_path])
-    assert "create one with `vieval train`" in line
+    refuses(
+        "create one with `vieval train`",
+        trained_on_tables,
+        [run("one", {})],
+        [tmp_path],
+    )

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import re
 from functools import partial
 
 import pytest
@@ -58,11 +59,13 @@ def test_only_secrets_are_removed(keys, text, told):
     assert remove_secrets(text) == told
 
 
-ESCAPED = [r"sk\u002dnever-to-be\/seen", r"\\u0073k-never-to-be/seen"]
-ESCAPED += ["sk%2Dnever-to-be%2Fseen", "&#115;k&#x2d;never-to-be/seen"]
+ESCAPED = (
+    r"sk\u002dnever-to-be\/seen", r"\\u0073k-never-to-be/seen", "sk%2Dnever-to-be%2Fseen",
+    "&#115;k&#x2d;never-to-be/seen", r"sk\x2dnever-to-be/seen",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("escaped", [*ESCAPED, r"sk\x2dnever-to-be/seen"])
+@pytest.mark.parametrize("escaped", ESCAPED)
 def test_a_secret_is_known_however_it_is_escaped(escaped):
     register_secrets("sk-never-to-be/seen", [])
     assert remove_secrets(f'{{"note": "{escaped}"}}') == '{"note": "[key]"}'
@@ -79,21 +82,20 @@ def test_a_password_is_known_as_it_is_written_and_as_it_is_sent(scheme):
 
 
 def test_keys_in_the_environment_are_found_by_the_names_of_their_variables(monkeypatch):
-    monkeypatch.setenv("SOME_API_KEY", "value-of-some-key")
-    monkeypatch.setenv("HF_TOKEN", "hf_0123456789")
-    monkeypatch.setenv("DB_PASSWORD", "of-a-database")
-    monkeypatch.setenv("OTHER_APIKEY", "short")
-    monkeypatch.setenv("MONKEY", "a-banana-a-day")
-    said = "value-of-some-key hf_0123456789 of-a-database short a-banana-a-day"
-    assert redacted(said) == "[key] [key] [key] short a-banana-a-day"
+    values = {"SOME_API_KEY": "value-of-some-key", "HF_TOKEN": "hf_0123456789"}
+    values |= {"DB_PASSWORD": "of-a-database", "OTHER_APIKEY": "short"}
+    values["MONKEY"] = "a-banana-a-day"
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    told = redacted(" ".join(values.values()))
+    assert told == "[key] [key] [key] short a-banana-a-day"
 
 
 @pytest.mark.parametrize(*table("redacted_fields.jsonl"))
 def test_further_fields_lose_what_may_be_a_secret(further):
     told = json.dumps(redacted_options({"backbones": {"judge": {"extra": further}}}))
     assert "removed" in told or "proxy" in told
-    assert KEY not in told
-    assert "short" not in told
+    assert not re.search(f"{KEY}|short", told)
 
 
 def test_further_fields_that_hold_no_secret_stay():
@@ -119,8 +121,7 @@ def test_addresses_in_options_lose_users_and_queries(tmp_path, vieval):
     judge = {"model": "m", "base_url": url}
     options = config.from_mapping({"backbones": {"judge": judge}}, "options")
     held = prepare("viescore", None, options).provenance.options
-    told = ["http://host/v1?key=[removed]"]
-    assert held["backbones"]["judge"]["base_url"] == told
+    assert held["backbones"]["judge"]["base_url"] == ["http://host/v1?key=[removed]"]
     carried = {"model": "m", "base_url": [url], "extra": {"x": KEY}}
     source = {"judge": "viescore", "settings": [], "aspects": ["O"]}
     source["options"] = {**held, "backbones": {"judge": carried}}
@@ -129,8 +130,7 @@ def test_addresses_in_options_lose_users_and_queries(tmp_path, vieval):
     write_rows(tmp_path / "v.jsonl", row)
     told = vieval("config", "--of", tmp_path / "v.jsonl").out
     assert "http://host/v1" in told
-    assert PASSWORD not in told
-    assert KEY not in told
+    assert not re.search(f"{KEY}|{PASSWORD}", told)
 
 
 def test_what_is_written_is_redacted_again():
@@ -156,7 +156,7 @@ async def quoting(heard, request):
     number = len(heard)
     heard.append(await request.text())
     if number % 5 == 1:
-        error = {"message": said, "code": said, "type": said}
+        error = dict.fromkeys(("message", "code", "type"), said)
         return web.json_response({"error": error}, status=400)
     if number % 5 == 2:
         return web.Response(text=said, status=403)
@@ -222,8 +222,7 @@ async def test_a_key_and_a_password_at_once_are_one_line():
     with pytest.raises(VievalError, match=address) as raised:
         async with asking(f"http://me:{PASSWORD}@127.0.0.1:9/v1", key=KEY):
             pass
-    assert KEY not in str(raised.value)
-    assert PASSWORD not in str(raised.value)
+    assert not re.search(f"{KEY}|{PASSWORD}", str(raised.value))
 
 
 def test_a_batch_keeps_no_key_of_the_environment(tmp_path, monkeypatch):
@@ -233,14 +232,13 @@ def test_a_batch_keeps_no_key_of_the_environment(tmp_path, monkeypatch):
     from vieval_plugin.judges.protocol import Chat, Failure, Message, Status, Text
 
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    failed = lambda said: Failure(Status.API_ERROR, said)
-    said = [failed(f"Error: {KEY} is no key"), Text(f"I was told {KEY}")]
-    key = lambda number, ask, *_: str(ask.messages)
-    by = {"key": key, "generate": lambda batch: said}
+    said = [Failure(Status.API_ERROR, f"{KEY} is no key"), Text(f"I was told {KEY}")]
+    by = {"key": lambda _, ask, *__: str(ask.messages), "generate": lambda batch: said}
     usage = Usage()
     asked = [(0, Chat((Message("user", (text,)),), ("q",))) for text in "ab"]
     replies = answer_in_batches(asked, **by, store=None, model="m", usage=usage)
-    assert replies == [failed("Error: [key] is no key"), Text("I was told [key]")]
+    told = [Failure(Status.API_ERROR, "[key] is no key"), Text("I was told [key]")]
+    assert replies == told
     assert KEY not in repr(usage)
 
 

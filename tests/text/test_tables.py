@@ -16,16 +16,8 @@ ONE = "0.645 [0.402, 0.849] on 1 of 7 task types, 3 of 21 image models"
 WIDE = [
     ("judge", "kinds", "SC [95%]", "n", "marks", "p", "seconds"),
     ("edge_f1", "cig", ONE, "48", "", ".625", "12.5"),
-    (
-        "ssim",
-        "mie tie sdie",
-        LONG,
-        "144",
-        "not shown to beat a constant answer",
-        "< .001",
-        "7.0",
-    ),
-]
+    ("ssim", "mie tie sdie", LONG, "144", "not shown to beat a constant answer", "< .001", "7.0"),
+]  # fmt: skip
 
 
 def columns(line):
@@ -98,14 +90,10 @@ def test_names_of_others_stay_in_their_cells(monkeypatch):
 
 
 CELLS = st.text(max_size=60) | st.floats(0, 1).map("{:.3f}".format)
+ROWS = lambda width: st.lists(st.tuples(*[CELLS] * width), min_size=1, max_size=8)
 
 
-@given(
-    st.integers(1, 9).flatmap(
-        lambda width: st.lists(st.tuples(*[CELLS] * width), min_size=1, max_size=8)
-    ),
-    st.integers(30, 130),
-)
+@given(st.integers(1, 9).flatmap(ROWS), st.integers(30, 130))
 def test_any_table_fits(rows, window):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(window))

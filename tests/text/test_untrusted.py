@@ -3,32 +3,25 @@
 import ast
 import json
 import os
+import re
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
 
+from tests.builders import a_sample
 from tests.fake_image_server import FakeImageServer, picture
+from tests.stored_results import write_lines
 from tests.verdict_files import write_rows
 from vieval_plugin.backends.http.server import ServerOptions, Usage
 from vieval_plugin.cli import main
 from vieval_plugin.generation.image_api import ImageApi, make
 from vieval_plugin.generation.requests import ImageRequest
-from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.readers.sample_rows import samples_of_row
 from vieval_plugin.readers.tables import BadLine
-from vieval_plugin.text.untrusted import (
-    address_of,
-    exists,
-    is_below,
-    isdir,
-    isfile,
-    overlong,
-    path_of,
-    real,
-    retry_after,
-)
+from vieval_plugin.text import untrusted
+from vieval_plugin.text.untrusted import address_of, is_below, overlong, retry_after
 
 PACKAGE = Path(__file__).parents[2] / "vieval_plugin"
 STRANGE = {
@@ -43,15 +36,16 @@ STRANGE = {
 
 @pytest.mark.parametrize("text", STRANGE.values(), ids=STRANGE)
 def test_a_strange_path_is_a_path_where_nothing_is(text, tmp_path):
-    path = path_of(text, tmp_path / "none")
-    assert [exists(path), isfile(path), isdir(path)] == [False] * 3
+    path = untrusted.path_of(text, tmp_path / "none")
+    asked = (untrusted.exists, untrusted.isfile, untrusted.isdir)
+    assert [is_such(path) for is_such in asked] == [False] * 3
     assert is_below(path, tmp_path) is not text.startswith("/")
-    assert real(path).is_absolute()
+    assert untrusted.real(path).is_absolute()
 
 
 def test_a_home_that_there_is_stands_for_itself(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert path_of("~/x", Path("elsewhere")) == tmp_path / "x"
+    assert untrusted.path_of("~/x", Path("elsewhere")) == tmp_path / "x"
 
 
 @pytest.mark.parametrize(
@@ -117,25 +111,18 @@ def verdict(**about):
 STEP = {"path": ["q"] * 5000, "status": "ok"}
 LONG = "c" * 200_000
 RESULTS = {
-    "a step 5,000 levels deep": verdict(trace=[STEP]),
-    "a category": verdict(category=LONG),
-    "a tag": verdict(tags=[LONG]),
-    "a uid": verdict(uid=LONG),
-    "an image model": verdict(image_model=LONG),
-    "a kind": verdict(kind=LONG),
-    "an aspect": verdict(scores={LONG: 0.5}),
-    "a finding": verdict(findings=[LONG]),
-    "a backbone": verdict(provenance={"backbone": LONG}),
-    "a label": verdict(provenance={"label": LONG}),
+    name: verdict(**{name: LONG}) for name in ("category", "uid", "image_model", "kind")
 }
+RESULTS |= {name: verdict(**{name: [LONG]}) for name in ("tags", "findings")}
+RESULTS |= {name: verdict(provenance={name: LONG}) for name in ("backbone", "label")}
+RESULTS |= {"step": verdict(trace=[STEP]), "aspect": verdict(scores={LONG: 0.5})}
 
 
 def one_line(capfd, code, wanted=1):
     told = capfd.readouterr()
     last = told.err.rstrip("\n").split("\n")[-1]
     assert code == wanted, last
-    assert "unforeseen" not in told.err
-    assert "Traceback" not in told.err
+    assert not re.search("unforeseen|Traceback", told.err)
     assert len(told.out) + len(last) < 2000
     return last
 
@@ -166,11 +153,11 @@ def test_a_report_asks_after_no_option_but_the_folders_of_models(text, tmp_path,
 def test_a_strange_option_is_one_line(
     option, text, tmp_path, samples_file, monkeypatch, capfd
 ):
-    options = {option: text} if option in ("data", "uids") else {}
-    if option == "pack":
-        options["judges"] = {"viescore": {"pack": text}}
-    if option == "scorer":
-        options["scorers"] = {"dino": {"model": text}}
+    options = {
+        "pack": {"judges": {"viescore": {"pack": text}}},
+        "scorer": {"scorers": {"dino": {"model": text}}},
+        "base_url": {},
+    }.get(option, {option: text})
     url = f"http://[{text}" if option == "base_url" else "http://127.0.0.1:9/v1"
     backbone = {"model": "m", "base_url": url, "retries": 0, "patience": 0.1}
     options |= {"store": {"use": False}, "backbones": {"judge": backbone}}
@@ -218,11 +205,11 @@ def test_an_image_of_a_contest_that_a_link_leads_out_to_is_on_no_page(tmp_path, 
     (tmp_path / "private.png").write_bytes(picture(b"private"))
     (folder / "a.png").symlink_to("../private.png")
     (folder / "b.png").write_bytes(picture(b"sent"))
-    images = {name: {"output": f"{name}.png"} for name in "ab"}
-    candidates = [{"image_model": name, "images": i} for name, i in images.items()]
+    candidates = [
+        {"image_model": name, "images": {"output": f"{name}.png"}} for name in "ab"
+    ]
     contest = {"id": "1", "texts": {"prompt": "x"}, "candidates": candidates}
-    file = folder / "contests.jsonl"
-    file.write_text(json.dumps(contest) + "\n")
+    file = write_lines(folder / "contests.jsonl", [contest])
     code = main(["label", str(file), "--kind", "tig", "--out", str(page)])
     assert "a.png links to a file outside" in one_line(capfd, code)
     assert not page.exists()
@@ -237,35 +224,26 @@ SECRETIVE = "http://me:hunter2/x@elsewhere/x.png?key=hidden"
 def test_an_address_that_is_none_is_the_failure_of_its_image_alone(address, tmp_path):
     strange = (200, {"data": [{"url": address}]})
     answer = lambda path, body: strange if b"strange" in body else None
+    samples = [a_sample(prompt, "", prompt=prompt) for prompt in ("strange", "fine")]
+    asked = [ImageRequest(sample, sample.id.uid, 1, 0) for sample in samples]
     with FakeImageServer(answer) as server:
-        urls = (server.base_url,)
-        options = ServerOptions(urls, "key", retries=0, patience=1.0)
-        api, asked = ImageApi("painter", options, tmp_path, {}), []
-        for prompt in ("strange", "fine"):
-            sample = Sample(SampleId("b", "tig", "", prompt), {}, {"prompt": prompt})
-            asked.append(ImageRequest(sample, prompt, 1, 0))
+        options = ServerOptions((server.base_url,), "key", retries=0, patience=1.0)
+        api = ImageApi("painter", options, tmp_path, {})
         failed, fine = map(json.loads, make(api, asked, Usage(), bar=False))
     assert (failed["images"], failed["status"]) == ([], "api_error")
     assert len(fine["images"]) == 1
     assert "another host" in failed["text"]
-    assert "hunter2" not in failed["text"]
-    assert "hidden" not in failed["text"]
+    assert not re.search("hunter2|hidden", failed["text"])
 
 
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [("0", 0), (" 7 ", 7), ("2.5", 2.5), ("86400", 86400), ("-3", 0)],
-)
+UNREAD = ["", " ", "soon", "nan", "inf", "1e999", "Wed, 99 Foo 2015", None]
+SECONDS = {"0": 0, " 7 ": 7, "2.5": 2.5, "86400": 86400, "-3": 0}
+SECONDS |= dict.fromkeys([*UNREAD, "31 Dec 99999 00:00"])
+
+
+@pytest.mark.parametrize(("header", "seconds"), SECONDS.items())
 def test_a_number_is_seconds_and_never_less_than_none(header, seconds):
     assert retry_after(header) == seconds
-
-
-UNREAD = ["", " ", "soon", "nan", "inf", "1e999", "Wed, 99 Foo 2015"]
-
-
-@pytest.mark.parametrize("header", [None, *UNREAD, "31 Dec 99999 00:00"])
-def test_what_cannot_be_read_says_nothing(header):
-    assert retry_after(header) is None
 
 
 @pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=-5))])

@@ -79,8 +79,10 @@ def check_submission(
             problems.append(f"{entry.title}: {plural(further_count, 'more problem')}")
     if not checked and not problems:
         benchmarks = ", ".join(descriptions())
+        covered = ", ".join(entry.benchmark for entry in card.entries) or "none"
         problems.append(
-            f"{folder}: the card covers none of the leaderboard's benchmarks ({benchmarks})"
+            f"{folder}: the card must cover a benchmark of the leaderboard ({benchmarks}), "
+            f"got {covered}"
         )
     return card, checked, problems
 

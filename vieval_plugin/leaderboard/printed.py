@@ -169,7 +169,7 @@ def _reason(number: PrintedNumber, numbers: Sequence[PrintedNumber]) -> str:
         ]
         names = ", ".join(n.image_model or n.task for n in errors)
         if errors:
-            return f"It is an average of printed numbers, of which these are wrong: {names}."
+            return f"It averages printed numbers, some of which are wrong: {names}."
     return _UNKNOWN
 
 
@@ -184,7 +184,7 @@ def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str
     for n in part_numbers:
         is_another = n.image_model not in ("", number.image_model)
         if is_another and n.computed is not None and not number.differs(n.computed):
-            return f"It is the number of {n.image_model}, another row of the table."
+            return f"It is the value for {n.image_model}, another row of the table."
     average = next((n for n in part_numbers if not n.image_model), None)
     if (
         average

@@ -195,8 +195,8 @@ def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
 
 
 def title(boards: Sequence[BenchmarkBoard]) -> str:
-    """Title of each leaderboard's answer, or that none of its judges agrees with people
-    as well as people do.
+    """Title of each leaderboard's answer, or that all its judges agree with people less
+    than people agree with each other.
     """
     return " ".join(
         _none_as_people(board) or board.views[0].lines[0] for board in boards
@@ -219,11 +219,11 @@ def _none_as_people(benchmark_board: BenchmarkBoard) -> str:
     closest = ""
     if first:
         verb = "come" if first[1:] else "comes"
-        closest = f"; {enumeration(first)} {verb} closest"
+        closest = f" {enumeration(first)} {verb} closest."
     judges = f"{number_word(len(ceilings))} judges recomputed here"
     return (
-        f"None of the {judges} agrees with people on {benchmark_board.title} as well as "
-        f"people do{closest}."
+        f"All {judges} agree with people on {benchmark_board.title} less than people agree "
+        f"with each other.{closest}"
     )
 
 

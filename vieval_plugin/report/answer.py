@@ -143,7 +143,8 @@ def answer(
     sentences = [finding.evidence]
     quantity = measured_quantity(board)
     if quantity:
-        sentences.append(f"{words['judge']} measures {quantity.meaning}.")
+        judge = words["judge"]
+        sentences.append(f"{judge} measures {quantity.meaning}.")
         if outcome in MEASURED:
             title = MEASURED[outcome].format(**words, **asdict(quantity))
     failed = ""
@@ -159,7 +160,13 @@ def answer(
         next_step = _rating_advice(board, verdicts, margin)
     evidence = " ".join(filter(None, sentences))
     limits = _all_limits(board, outcome, bias, corrected)
-    return Answer(title, evidence, limits, next_step, outcome)
+    return Answer(
+        title,
+        evidence,
+        limits,
+        next_step,
+        outcome,
+    )
 
 
 def _contradiction(board: Leaderboard, bias: PositionBias) -> Answer:
@@ -171,7 +178,13 @@ def _contradiction(board: Leaderboard, bias: PositionBias) -> Answer:
     )
     limits = (*_bias(bias), *_failures(board))
     advice = "Use a judge that scores each image."
-    return Answer(title, evidence, limits, advice, Outcome.CONTRADICTION)
+    return Answer(
+        title,
+        evidence,
+        limits,
+        advice,
+        Outcome.CONTRADICTION,
+    )
 
 
 def _all_limits(
@@ -208,7 +221,8 @@ def _spread(board: Leaderboard) -> tuple[float, int]:
     """
     compared = board.comparison.compared
     index_of = compared.index_by_label
-    first, *rivals = [index_of[number.system] for number in board.defined]
+    labels = (number.system for number in board.defined)
+    first, *rivals = [index_of[label] for label in labels]
     spreads = [0.0]
     units = []
     for rival in rivals:
@@ -305,13 +319,16 @@ def _limits(board: Leaderboard, outcome: Outcome) -> list[str]:
     """Sentences on what limits an answer, most important first."""
     comparison = board.comparison
     defined = board.defined
-    text = [f"{label}: {same}." for label, same in board.same_answers.items()]
+    text = []
+    for label, same in board.same_answers.items():
+        text.append(f"{label}: {same}.")
     text += _unranked(board)
     if len(defined) > 1 and outcome is not Outcome.FIRST_OF_EQUALS:
         first = defined[0]
         coverage = str(first.estimate.coverage)
         if coverage and not first.unranked:
-            text.append(f"The value of {first.system} is based on {coverage}.")
+            system = first.system
+            text.append(f"The value of {system} is based on {coverage}.")
     if outcome is not Outcome.BETTER_WITHOUT_FAILURES:
         text += _doubtful_sentences(board)
     samples = [pair.n for pair in comparison.pairs]
@@ -373,15 +390,16 @@ def _unranked_text(number: Number) -> str:
 def _failures(board: Leaderboard) -> list[str]:
     """Failed verdicts: of each generator, or of judges that lack a score for a notable share."""
     if not board.ranks_generators:
-        return [
-            f"{label}: {cost.warning}."
-            for label, cost in board.costs.items()
-            if cost.warning
-        ]
+        warnings = []
+        for label, cost in board.costs.items():
+            if cost.warning:
+                warnings.append(f"{label}: {cost.warning}.")
+        return warnings
     failed = [_failures_text(number) for number in board.numbers if number.failed]
     if not failed:
         return []
-    return [f"Failed verdicts: {'; '.join(failed)}."]
+    texts = "; ".join(failed)
+    return [f"Failed verdicts: {texts}."]
 
 
 def _failures_text(number: Number) -> str:
@@ -396,7 +414,8 @@ def _reference_sentences(board: Leaderboard, defined: Sequence[Number]) -> list[
     baseline.
     """
     text = []
-    low = [n.system for n in defined if n.system in board.not_above_constant]
+    systems = (number.system for number in defined)
+    low = [system for system in systems if system in board.not_above_constant]
     for reference in board.references:
         estimate = reference.estimate
         if not estimate.defined:
@@ -414,7 +433,10 @@ def _reference_sentences(board: Leaderboard, defined: Sequence[Number]) -> list[
 
 
 def _ceiling_sentence(
-    board: Leaderboard, first: Number, name: str, reference: Estimate
+    board: Leaderboard,
+    first: Number,
+    name: str,
+    reference: Estimate,
 ) -> str:
     """The best system and the annotators, by the same samples and the same other annotators
     where each is known.
@@ -423,7 +445,8 @@ def _ceiling_sentence(
     ceiling = board.ceiling(judge) if board.ceiling else None
     if ceiling is None:
         position = position_to(first.estimate, reference)
-        return f"{judge} is {position} the {name} ({short_decimal(reference.value)})."
+        value = short_decimal(reference.value)
+        return f"{judge} is {position} the {name} ({value})."
     position = position_to(ceiling, Estimate(0.0))
     how = {"above": "better", "below": "less"}.get(position)
     if how:
@@ -464,13 +487,15 @@ def _breakdown_sentences(board: Leaderboard, first: Number) -> list[str]:
         if len(estimates) < 2:
             continue
         ends = sorted((e.value, value, e.n) for value, e in estimates.items())
-        difference = ends[-1][0] - ends[0][0]
+        lowest = ends[0]
+        highest = ends[-1]
+        difference = highest[0] - lowest[0]
         if difference >= NOTABLE_DIFFERENCE and _ends_differ([*estimates.values()]):
-            lowest = _breakdown_end_text(*ends[0])
-            highest = _breakdown_end_text(*ends[-1])
+            low = _breakdown_end_text(*lowest)
+            high = _breakdown_end_text(*highest)
+            name = breakdown_words(breakdown)
             text.append(
-                f"By {breakdown_words(breakdown)}, {first.system} is "
-                f"lowest on {lowest} and highest on {highest}."
+                f"By {name}, {first.system} is lowest on {low} and highest on {high}."
             )
     return text
 
@@ -478,7 +503,8 @@ def _breakdown_sentences(board: Leaderboard, first: Number) -> list[str]:
 def _breakdown_end_text(score: float, value: str, n: int) -> str:
     """Describe a value of a breakdown by its score and number of samples."""
     score_text = short_decimal(score)
-    return f"{task_type(value)} ({score_text}, n = {n})"
+    name = task_type(value)
+    return f"{name} ({score_text}, n = {n})"
 
 
 def _ends_differ(estimates: Sequence[Estimate]) -> bool:
@@ -487,7 +513,8 @@ def _ends_differ(estimates: Sequence[Estimate]) -> bool:
     """
     ordered = sorted(estimates, key=lambda estimate: estimate.value)
     pairs = combinations(ordered, 2)
-    adjusted = holm([independent_p(low, high) for low, high in pairs])
+    p_values = [independent_p(low, high) for low, high in pairs]
+    adjusted = holm(p_values)
     first_and_last = len(ordered) - 2
     return bool(adjusted[first_and_last] <= SIGNIFICANCE_LEVEL)
 
@@ -512,24 +539,37 @@ def _bias(bias: PositionBias | None) -> list[str]:
 def _look_sentences(look: Look) -> list[str]:
     """Sentences on the labels of a plan that count, and those that do not."""
     looks = look.plan.looks
-    planned = f"{looks[-1]} planned {look.plan.unit}s"
+    look_count = len(looks)
+    unit = look.plan.unit
+    planned = f"{looks[-1]} planned {unit}s"
     text = []
-    if look.decides and len(looks) > 1:
+    if look.decides and look_count > 1:
+        level = level_text(look.level)
         text.append(
-            f"Look {look.finished} of {len(looks)} uses {look.units} of {planned} "
-            f"and requires an adjusted p of at most {level_text(look.level)}."
+            f"Look {look.finished} of {look_count} uses {look.units} of {planned} "
+            f"and requires an adjusted p of at most {level}."
         )
     elif look.decides:
         text.append(f"All {planned} are rated.")
     unused = look.rated - look.units
     if look.decides and unused > 0:
-        further = plural(unused, f"more rated {look.plan.unit}")
+        further = plural(unused, f"more rated {unit}")
         text.append(f"{further} will count at the next look.")
     if look.outside:
-        text.append(
-            f"Left out: {plural(look.outside, 'rated image')} outside the plan."
-        )
+        images = plural(look.outside, "rated image")
+        text.append(f"Left out: {images} outside the plan.")
     return text
+
+
+def _changed_order_sentence(corrected: CorrectedRanking) -> str:
+    """The order of a judge alone, which ratings change."""
+    raw = {estimates.generator: estimates.raw for estimates in corrected.estimates}
+    means = []
+    for generator in corrected.judge_order:
+        mean = raw[generator].value
+        means.append(f"{generator} {mean:.3f}")
+    order = ", ".join(means)
+    return f"The ratings change the judge's order. By the judge alone: {order}."
 
 
 def _rating_sentences(corrected: CorrectedRanking, outcome: Outcome) -> list[str]:
@@ -545,13 +585,9 @@ def _rating_sentences(corrected: CorrectedRanking, outcome: Outcome) -> list[str
         pair = comparison.ordered(pairs[0])
         distance = distance_text(corrected.ratings_difference(pair), pair)
         text.append(f"By the ratings alone, {pair.first} scores {distance}.")
-    judged = corrected.judge_order
-    if corrected.order != judged and any(pair.significant for pair in pairs):
-        raw = {mean.generator: mean.raw.value for mean in corrected.estimates}
-        means = ", ".join(f"{generator} {raw[generator]:.3f}" for generator in judged)
-        text.append(
-            f"The ratings change the judge's order. By the judge alone: {means}."
-        )
+    is_decided = any(pair.significant for pair in pairs)
+    if is_decided and corrected.order != corrected.judge_order:
+        text.append(_changed_order_sentence(corrected))
     values = [number.estimate.value for number in corrected.ranking.ranked]
     if values != sorted(values, reverse=True):
         text.append(

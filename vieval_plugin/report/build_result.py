@@ -27,6 +27,7 @@ from vieval_plugin.text.redaction import redacted
 if TYPE_CHECKING:
     from vieval_plugin.meta_evaluation.gate import GateEvidence
     from vieval_plugin.report.gate import Gate
+    from vieval_plugin.stats.non_inferiority import MeanOfDifferences
 
 _TAGS = {
     ExitCode.FINE: "system-out",
@@ -58,7 +59,8 @@ class BuildResult:
         """The falls of the gate by the names of what is known of them, with the texts of their
         prompts.
         """
-        falls = self.gate.falls if self.gate else ()
+        if not self.gate:
+            return []
         texts = {}
         for record in self.records:
             if isinstance(record.sample, Sample):
@@ -67,19 +69,27 @@ class BuildResult:
                 text = " ".join(record.sample.texts.values())
                 texts[prompt] = text[:_LONGEST_TEXT]
         return [
-            {**asdict(f), "difference": f.difference, "text": texts.get(f.prompt, "")}
-            for f in falls
+            {
+                **asdict(f),
+                "difference": f.difference,
+                "text": texts.get(f.prompt, ""),
+            }
+            for f in self.gate.falls
         ]
 
     @property
     def falls_table(self) -> list[Table]:
         """The falls as a table, where there are any."""
         falls = self.falls
+        if not falls:
+            return []
         title = "Prompts with failures or the largest drops in score"
-        rows = (tuple(map(_cell, fall.values())) for fall in falls)
-        if falls:
-            return [Table("falls", title, tuple(falls[0]), tuple(rows))]
-        return []
+        header = tuple(falls[0])
+        rows = []
+        for fall in falls:
+            cells = map(_cell, fall.values())
+            rows.append(tuple(cells))
+        return [Table("falls", title, header, tuple(rows))]
 
 
 def failed_build(error: VievalError) -> BuildResult:
@@ -137,7 +147,8 @@ def summary(result: BuildResult) -> str:
     tables = [markdown_table(table).rstrip() for table in result_tables]
     heading = f"## {result.exit_code.verdict}: {title}"
     exit_code = f"Exit code {result.exit_code:d}."
-    return "\n\n".join([heading, *sentences, exit_code, *tables]) + "\n"
+    paragraphs = "\n\n".join([heading, *sentences, exit_code, *tables])
+    return f"{paragraphs}\n"
 
 
 def junit(result: BuildResult) -> str:
@@ -145,9 +156,13 @@ def junit(result: BuildResult) -> str:
     is none.
     """
     tag = _TAGS.get(result.exit_code, "error")
-    failures = int(tag == "failure")
-    errors = int(tag == "error")
-    counts = {"tests": "1", "failures": str(failures), "errors": str(errors)}
+    counts = {
+        "tests": "1",
+        "failures": "0",
+        "errors": "0",
+    }
+    if tag != "system-out":
+        counts[f"{tag}s"] = "1"
     suites = ElementTree.Element("testsuites", counts)
     suite_attributes = {"name": "vieval rank", **counts}
     suite = ElementTree.SubElement(suites, "testsuite", suite_attributes)
@@ -155,22 +170,20 @@ def junit(result: BuildResult) -> str:
     case = ElementTree.SubElement(suite, "testcase", case_attributes)
     lines = list(result.answers[0].lines)
     message = f"{result.exit_code.verdict}: {lines[0]}"
+    properties = {}
     if result.exit_code:
         properties = {
             "message": escaping.console(message),
             "type": result.exit_code.name.lower(),
         }
-    else:
-        properties = {}
     for table in result.falls_table:
         rows = map("; ".join, (table.header, *table.rows))
         lines += ["", f"{table.title}:", *rows]
     element = ElementTree.SubElement(case, tag, properties)
     element.text = "\n".join(map(escaping.console, lines))
     ElementTree.indent(suites)
-    return (
-        str(ElementTree.tostring(suites, "utf-8", xml_declaration=True), "utf-8") + "\n"
-    )
+    document = ElementTree.tostring(suites, "utf-8", xml_declaration=True)
+    return f"{document.decode()}\n"
 
 
 def json_text(result: BuildResult) -> str:
@@ -192,29 +205,35 @@ def json_text(result: BuildResult) -> str:
         "falls": result.falls,
     }
     finite = json.loads(json.dumps(document), parse_constant=lambda _: None)
-    return json.dumps(finite, indent=1) + "\n"
+    text = json.dumps(finite, indent=1)
+    return f"{text}\n"
 
 
 def _numbers(evidence: GateEvidence) -> dict[str, Any]:
     """The numbers by which a gate decides on a reference."""
-    means = {"scored": evidence.scored, "penalised": evidence.penalised}
-    failures = dict(
-        zip(
-            (evidence.challenger, evidence.reference),
-            evidence.more_failures,
-            strict=True,
-        )
-    )
-    numbers: dict[str, Any] = {"reference": evidence.reference}
-    for name, m in means.items():
-        numbers[name] = {
-            "difference": m.value,
-            "low": m.low,
-            "high": m.high,
-            "n": m.n,
-        }
-    numbers["failures"] = failures
-    return numbers
+    challenger_failures, reference_failures = evidence.more_failures
+    return {
+        "reference": evidence.reference,
+        "scored": _difference_numbers(evidence.scored),
+        "penalised": _difference_numbers(evidence.penalised),
+        "failures": {
+            evidence.challenger: challenger_failures,
+            evidence.reference: reference_failures,
+        },
+    }
 
 
-_TEXTS = {"summary": summary, "junit": junit, "json": json_text}
+def _difference_numbers(mean: MeanOfDifferences) -> dict[str, float]:
+    return {
+        "difference": mean.value,
+        "low": mean.low,
+        "high": mean.high,
+        "n": mean.n,
+    }
+
+
+_TEXTS = {
+    "summary": summary,
+    "junit": junit,
+    "json": json_text,
+}

@@ -84,7 +84,9 @@ def findings_document(report: Report, options: StatisticsOptions) -> FindingsDoc
 
 
 def finding_texts(
-    report: Report, options: StatisticsOptions, parquet: bool = False
+    report: Report,
+    options: StatisticsOptions,
+    parquet: bool = False,
 ) -> dict[str, str | bytes]:
     """Contents of `FINDING_FILES`, by their names.
 
@@ -155,7 +157,13 @@ def _corrected_numbers(corrected: CorrectedRanking) -> Iterator[Number]:
         }
         for name, estimate in components.items():
             yield Number(
-                e.generator, estimate, ALL, board.aspect, name, "generator", board.judge
+                e.generator,
+                estimate,
+                ALL,
+                board.aspect,
+                name,
+                "generator",
+                board.judge,
             )
 
 

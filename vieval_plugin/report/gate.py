@@ -150,11 +150,13 @@ def gate_of(
     bias = None
     if ranking.measure.counts_contests:
         bias = section.bias[ranking.judge]
-    mine, *references = [system.label for system in ranking.comparison.compared.systems]
+    systems = ranking.comparison.compared.systems
+    mine, *references = [system.label for system in systems]
     if not references:
         raise VievalError(f"{NO_OTHER.format(mine)}; pass verdicts on its images too")
     files = files_by_generator(run.all_records)
-    is_read = any(record.verdict.status.usable for record in run.all_records)
+    verdicts = [record.verdict for record in run.all_records]
+    is_read = any(verdict.status.usable for verdict in verdicts)
     decisions = {}
     comparisons = []
     for reference in references:
@@ -170,13 +172,12 @@ def gate_of(
     gate = _combined_gate(mine, decisions, _judge_words(ranking))
     if comparisons:
         limits = (*_track_sentences(run, ranking), *limits)
+    aspect = ranking.aspect
+    if aspect == VOTES:
+        aspect = ""
     gate = _add_evidence(gate, comparisons)
-    return replace(
-        gate,
-        answer=replace(gate.answer, limits=tuple(limits)),
-        margin=margin,
-        aspect="" if ranking.aspect == VOTES else ranking.aspect,
-    )
+    gate = _limited(gate, limits)
+    return replace(gate, margin=margin, aspect=aspect)
 
 
 def _only_ranking(report: Report) -> tuple[Section, Leaderboard]:
@@ -187,9 +188,8 @@ def _only_ranking(report: Report) -> tuple[Section, Leaderboard]:
     """
     count = len(report.generators)
     if count != 1:
-        texts = []
-        for _, ranking in report.generators:
-            texts.append(f"{ranking.benchmark} by {ranking.judge}")
+        rankings = (ranking for _, ranking in report.generators)
+        texts = (f"{ranking.benchmark} by {ranking.judge}" for ranking in rankings)
         judges = ", ".join(texts)
         raise VievalError(
             f"--margin requires one ranking, got {count} ({judges}); "
@@ -257,10 +257,8 @@ def apply_control(
         margin: of the gate.
         prompts: number that the control could choose from.
     """
-    sentences = []
-    for result in results:
-        if result.estimate:
-            sentences.append(_control_sentence(gate, result, margin))
+    measured = (result for result in results if result.estimate)
+    sentences = [_control_sentence(gate, result, margin) for result in measured]
     step = "Use a judge that notices damaged images"
     objection = _BLIND
     if not sentences:
@@ -276,25 +274,27 @@ def apply_control(
     if is_seen and len(sentences) > 1:
         sentences.append("One of the two is enough.")
     control = " ".join(sentences)
-    if not is_seen:
-        gate = _blind(gate, objection, control, step)
+    if is_seen:
+        gate = _limited(gate, (control, *gate.answer.limits))
     else:
-        limits = (control, *gate.answer.limits)
-        gate = replace(gate, answer=replace(gate.answer, limits=limits))
+        gate = _blind(gate, objection, control, step)
     return replace(gate, control=tuple(results))
 
 
 def _reason_without_control(scored: int, prompts: int) -> tuple[str, str]:
     """Return the reason why a control could not spoil any image, and what would let it."""
+    step = "Use more prompts"
     if scored < CONTROL_ITEMS:
         are = "is" if scored == 1 else "are"
-        return f"{plural(scored, 'prompt')} {are} too few", "Use more prompts"
+        count = plural(scored, "prompt")
+        return f"{count} {are} too few", step
     if prompts < CONTROL_ITEMS:
+        count = plural(prompts, "prompt")
         reason = (
-            f"the build has images for only {plural(prompts, 'prompt')} "
+            f"the build has images for only {count} "
             "with a reference score above the margin"
         )
-        return reason, "Use more prompts"
+        return reason, step
     reason = "the prompts are too similar to swap their images"
     return reason, "Use more varied prompts"
 
@@ -318,8 +318,7 @@ def require_no_control(gate: Gate, margin: float) -> Gate:
         "The judge was not tested on damaged images. "
         "Pass --model and --base-url to test it."
     )
-    limits = (line, *gate.answer.limits)
-    return replace(gate, answer=replace(gate.answer, limits=limits))
+    return _limited(gate, (line, *gate.answer.limits))
 
 
 def add_history(
@@ -336,6 +335,7 @@ def add_history(
         differences: to the baseline, one a night.
     """
     answer = gate.answer
+    limits = answer.limits
     nights = len(differences)
     change = cusum(differences)
     if change is None:
@@ -343,7 +343,7 @@ def add_history(
             f"History: {plural(nights, 'night')}. "
             f"A slow fall can be detected from night {FIRST_NIGHTS + 1}."
         )
-        return _limited(gate, line)
+        return _limited(gate, (*limits, line))
     last_sum = change.sums[-1]
     line = (
         f"History: the CUSUM of {nights} nights is {last_sum:.1f} "
@@ -353,33 +353,33 @@ def add_history(
         f"{_sparkline(change.sums)}"
     )
     if change.alarm is None:
-        return _limited(gate, line)
+        return _limited(gate, (*limits, line))
     title = _SLOW_FALL.format(judge=gate.judge, date=dates[change.alarm])
     step = (
         "Find the cause, then start a new series with a new baseline "
         "or another --history file."
     )
-    alarm = Answer(title, line, next=step)
     if gate.decision == "not_worse":
-        alarm = replace(alarm, limits=(answer.title, answer.evidence, *answer.limits))
+        passed = (answer.title, answer.evidence, *limits)
+        alarm = Answer(title, line, passed, step)
         return replace(gate, answer=alarm, alarm=True)
-    return replace(_limited(gate, title, line), alarm=True)
+    gate = _limited(gate, (*limits, title, line))
+    return replace(gate, alarm=True)
 
 
-def _limited(gate: Gate, *lines: str) -> Gate:
-    limits = (*gate.answer.limits, *lines)
-    return replace(gate, answer=replace(gate.answer, limits=limits))
+def _limited(gate: Gate, limits: Sequence[str]) -> Gate:
+    """A gate with these sentences on what limits its answer."""
+    answer = replace(gate.answer, limits=tuple(limits))
+    return replace(gate, answer=answer)
 
 
 def _sparkline(sums: Sequence[float]) -> str:
     """A small chart of the last nights of a CUSUM, the highest bar at the alarm."""
     bars = "▁▂▃▄▅▆▇█"
-    totals = sums[-_MOST_BARS:]
-    bar_count = len(bars)
-    highest = bar_count - 1
+    highest = len(bars) - 1
     line = ""
-    for total in totals:
-        height = int(total / CUSUM_LIMIT * bar_count)
+    for total in sums[-_MOST_BARS:]:
+        height = int(total / CUSUM_LIMIT * len(bars))
         line += bars[min(height, highest)]
     return line
 
@@ -531,8 +531,10 @@ def require_decidable(
     """
     prompts = defaultdict[str, set[tuple[str, str]]](set)
     for record in records:
-        group = record.sample.group if record.sample else record.id.uid
-        prompts[record.id.image_model].add((record.id.part, group))
+        identity = record.id
+        group = record.sample.group if record.sample else identity.uid
+        prompt = (identity.part, group)
+        prompts[identity.image_model].add(prompt)
     mine, *references = prompts
     if not references:
         raise VievalError(f"{NO_OTHER.format(mine)}; pass the folder of its images too")
@@ -543,7 +545,8 @@ def require_decidable(
             f"--margin requires one judge, got {len(judge_names)} ({names}); "
             "pass only one"
         )
-    common = min(len(prompts[mine] & prompts[reference]) for reference in references)
+    own_prompts = prompts[mine]
+    common = min(len(own_prompts & prompts[reference]) for reference in references)
     fall = EVEN if contests else 1.0
     return too_few_sentence(common, margin, fall)
 

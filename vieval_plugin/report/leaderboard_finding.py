@@ -18,6 +18,7 @@ from vieval_plugin.meta_evaluation.measures import Outcome
 from vieval_plugin.meta_evaluation.tables import p_sentence, p_text
 from vieval_plugin.records import OWN, YOUR_IMAGES
 from vieval_plugin.report.words import (
+    capitalised,
     decimals_of,
     number_word,
     sentence_number,
@@ -107,18 +108,17 @@ def _ranked_finding(board: Leaderboard, is_corrected: bool) -> LeaderboardFindin
     outcome = Outcome.EQUAL
     if 1 < len(ranked) < len(board.defined):
         outcome = Outcome.EQUAL_RANKED
-    evidence = f"{_range(board, ranked)} {_smallest_p(comparison)}"
+    values = _range(board, ranked)
+    evidence = f"{values} {_smallest_p(comparison)}"
     return LeaderboardFinding(outcome, evidence)
 
 
 def _not_compared(board: Leaderboard) -> LeaderboardFinding:
     """Several systems with numbers, of which no two are compared."""
+    evidence = f"{_range(board, board.defined)} "
     reason = board.comparison.reason
-    why = ""
     if reason:
-        initial = reason[:1].upper()
-        why = f"{initial}{reason[1:]}."
-    evidence = f"{_range(board, board.defined)} {why}"
+        evidence += f"{capitalised(reason)}."
     return LeaderboardFinding(Outcome.NOT_COMPARED, evidence)
 
 
@@ -167,7 +167,8 @@ def failed_verdicts_sentence(board: Leaderboard, most: float = 0.0) -> str:
         return ""
     reasons = statuses_text(board.failures.items())
     have = "has" if failed == 1 else "have"
-    return f"{failed} of {board.verdicts} verdicts {have} no score ({reasons})."
+    count = f"{failed} of {board.verdicts} verdicts"
+    return f"{count} {have} no score ({reasons})."
 
 
 def _missing_number_sentence(board: Leaderboard) -> str:
@@ -195,10 +196,11 @@ def _common_samples(board: Leaderboard) -> LeaderboardFinding:
     evidence = f"{values} {smallest_p} {order}"
     if not by_winner:
         return LeaderboardFinding(Outcome.NONE_BETTER, evidence)
-    results = sorted(by_winner.items(), key=lambda result: -len(result[1]))
+    winners = sorted(by_winner, key=lambda winner: -len(by_winner[winner]))
     sentences = []
-    for winner, losers in results[:MOST_NAMED]:
-        sentences.append(f"{winner} is better than {named_or_counted(losers)}")
+    for winner in winners[:MOST_NAMED]:
+        losers = named_or_counted(by_winner[winner])
+        sentences.append(f"{winner} is better than {losers}")
     names = {"pairs": "; ".join(sentences)}
     return LeaderboardFinding(Outcome.BETTER_ON_COMMON, evidence, names)
 
@@ -234,13 +236,16 @@ def _best_steps(board: Leaderboard, steps: Sequence[str]) -> LeaderboardFinding:
 
 def _shortened_run(run: Sequence[str]) -> Sequence[str]:
     """Consecutive steps, by the first and the last where there are more than two."""
-    if len(run) > 2:
-        return [f"{run[0]} to {run[-1]}"]
-    return run
+    if len(run) < 3:
+        return run
+    first, *_, last = run
+    return [f"{first} to {last}"]
 
 
 def _equal_two(
-    board: Leaderboard, pair: SystemPair, is_corrected: bool
+    board: Leaderboard,
+    pair: SystemPair,
+    is_corrected: bool,
 ) -> LeaderboardFinding:
     """Two systems that cannot be told apart, or only while the failures of one are left out."""
     comparison = board.comparison
@@ -287,7 +292,8 @@ def _first_of_several(board: Leaderboard) -> LeaderboardFinding:
     for winner in labels[:MOST_NAMED]:
         losers = [label for label in labels if comparison.beats(winner, label)]
         if losers:
-            orders.append(f"{winner} is better than {named_or_counted(losers)}.")
+            named = named_or_counted(losers)
+            orders.append(f"{winner} is better than {named}.")
     names = {"equal": named_or_counted(equal), "better": ""}
     outcome = Outcome.FIRST_OF_EQUALS
     if better:
@@ -340,25 +346,27 @@ def _labels_to_decide(corrected: CorrectedRanking) -> str:
     for pair in ranking.comparison.pairs:
         if leader in (pair.first, pair.second):
             needed.append(_prompts_to_decide(pair.better_first(), leader))
-    available = []
-    for estimates in corrected.estimates:
-        available.append(len(estimates.corrected.deviations))
     most_needed = max(needed, default=math.inf)
     total = math.ceil(min(most_needed, MOST_ITEMS))
-    if len(needed) < len(available) - 1 or total > min(available):
+    rival_count = len(corrected.estimates) - 1
+    if len(needed) < rival_count:
         return ""
     missing = []
-    for estimates, most in zip(corrected.estimates, available, strict=True):
-        wanted = min(max(total, LEAST_RATED), most)
+    for estimates in corrected.estimates:
+        available = len(estimates.corrected.deviations)
+        if total > available:
+            return ""
+        wanted = min(max(total, LEAST_RATED), available)
         missing.append(max(wanted - estimates.rated_units, 0))
     first, *others = missing
     unit = ranking.unit.removeprefix("rated ")
     counts = f"{first} more {unit} of each generator"
     if {*others} != {first}:
         each = corrected.order[1]
-        if len(others) > 1:
+        if rival_count > 1:
             each = "each other generator"
-        counts = f"{first} more {unit} of {leader} and {max(others)} of {each}"
+        most = max(others)
+        counts = f"{first} more {unit} of {leader} and {most} of {each}"
     return f"Rating about {counts} would confirm a lead this large four times in five."
 
 
@@ -384,12 +392,13 @@ def standard_error(difference: Estimate, pair: SystemPair) -> float:
 
 
 def _look_pending_sentence(look: Look) -> str:
-    total = look.plan.looks[-1]
-    first = look.plan.looks[0]
+    plan = look.plan
+    first, *_ = plan.looks
+    total = plan.looks[-1]
     when = "The decision requires all of them"
     if first < total:
         when = f"The first look is at {first}"
-    return f"People rated {look.rated} of {total} planned {look.plan.unit}s. {when}"
+    return f"People rated {look.rated} of {total} planned {plan.unit}s. {when}"
 
 
 def _selected_labels(corrected: CorrectedRanking) -> str:
@@ -411,12 +420,14 @@ def few_ratings(corrected: CorrectedRanking) -> str:
     """
     first, *further = corrected.short_of_ratings
     unit = corrected.ranking.unit.removeprefix("rated ").removesuffix("s")
-    counts = [f"{plural(first.rated_units, unit)} of {first.generator}"]
+    first_count = plural(first.rated_units, unit)
+    counts = [f"{first_count} of {first.generator}"]
     for estimates in further:
         counts.append(f"{estimates.rated_units} of {estimates.generator}")
     if len(counts) > MOST_NAMED:
-        unnamed = number_word(len(counts) - MOST_NAMED + 1)
-        counts[MOST_NAMED - 1 :] = [f"fewer than {LEAST_RATED} of {unnamed} others"]
+        named = counts[: MOST_NAMED - 1]
+        unnamed = number_word(len(counts) - len(named))
+        counts = [*named, f"fewer than {LEAST_RATED} of {unnamed} others"]
     return (
         f"People rated {enumeration(counts)}. "
         f"At least {LEAST_RATED} of each generator, or all images, are needed"
@@ -456,7 +467,8 @@ def board_words(
     systems = [number.system for number in ranked or defined or board.numbers]
     first, second, *_ = [*systems, "", ""]
     names = [number.system for number in defined]
-    candidates = f"the {number_word(len(names))} {board.entrants}"
+    name_count = number_word(len(names))
+    candidates = f"the {name_count} {board.entrants}"
     if 0 < len(names) <= MOST_NAMED:
         candidates = enumeration(names)
     count = number_word(len(ranked or defined))
@@ -524,8 +536,7 @@ def items_text(board: Leaderboard, n: int) -> str:
 def _measured(board: Leaderboard) -> str:
     if board.ranks_generators:
         return board.measure.subject(board.aspect)
-    measured = statistic_words(board.measured)
-    return measured[:1].upper() + measured[1:]
+    return capitalised(statistic_words(board.measured))
 
 
 def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
@@ -538,7 +549,8 @@ def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
     value_text = short_decimal(own_value)
     distance = distance_text(pair.result.difference, pair, _pair_p(pair))
     items = items_text(board, pair.n)
-    return f"{_measured(board)} of {pair.first}: {value_text}, {distance}, on {items}."
+    measured = _measured(board)
+    return f"{measured} of {pair.first}: {value_text}, {distance}, on {items}."
 
 
 def _pair_p(pair: SystemPair) -> str:
@@ -551,7 +563,10 @@ def _pair_p(pair: SystemPair) -> str:
 
 
 def _contest_difference(
-    board: Leaderboard, pair: SystemPair, first: Estimate, even: float
+    board: Leaderboard,
+    pair: SystemPair,
+    first: Estimate,
+    even: float,
 ) -> str:
     """The share of contests that the first of a pair wins."""
     items = items_text(board, pair.n)
@@ -582,8 +597,9 @@ def distance_text(difference: Estimate, pair: SystemPair, p: str = "") -> str:
     value, *ends = decimals_of(size)
     interval = " to ".join(ends)
     if ends and round(size.low, 9) <= 0 <= round(size.high, 9):
-        low, high = decimals_of(difference)[1:]
-        interval = f"{low.lstrip('-')} lower to {high.lstrip('-')} higher"
+        _, *ends = decimals_of(difference)
+        low, high = (end.lstrip("-") for end in ends)
+        interval = f"{low} lower to {high} higher"
     relation = "the same as"
     if float(value):
         relation = f"{value} {more} than"
@@ -601,22 +617,24 @@ def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
     ordered = sorted(covering, key=lambda number: number.estimate.value)
     texts = []
     for number in ordered:
-        texts.append(f"{sentence_number(number.estimate)} for {number.system}")
+        value = sentence_number(number.estimate)
+        texts.append(f"{value} for {number.system}")
     measured = _measured(board)
+    lowest, *_ = texts
     if len(texts) == 1:
-        return f"{measured}: {texts[0]}."
-    return f"{measured} ranges from {texts[0]} to {texts[-1]}."
+        return f"{measured}: {lowest}."
+    return f"{measured} ranges from {lowest} to {texts[-1]}."
 
 
 def _smallest_p(comparison: Comparison) -> str:
-    pairs = comparison.all_pairs
-    p_values = [pair.adjusted for pair in pairs if not math.isnan(pair.adjusted)]
+    all_p_values = [pair.adjusted for pair in comparison.all_pairs]
+    p_values = [p for p in all_p_values if not math.isnan(p)]
     if not p_values:
-        return (
-            f"A test requires at least {LEAST_FOR_A_TEST} {comparison.compared.unit}."
-        )
+        unit = comparison.compared.unit
+        return f"A test requires at least {LEAST_FOR_A_TEST} {unit}."
     smallest = p_text(min(p_values))
-    return f"Smallest p (Holm) of {plural(len(pairs), 'pair')}: {smallest}."
+    pairs = plural(len(all_p_values), "pair")
+    return f"Smallest p (Holm) of {pairs}: {smallest}."
 
 
 def named_or_counted(labels: Sequence[str]) -> str:

@@ -52,7 +52,9 @@ class OfOwnSamples(OfGenerators):
 
 
 def generator_findings(
-    benchmark: str, runs: Sequence[Run], options: StatisticsOptions
+    benchmark: str,
+    runs: Sequence[Run],
+    options: StatisticsOptions,
 ) -> Findings:
     """Generators side by side by the judges' scores, and by their win rates."""
     findings = OfGenerators().findings(benchmark, (), runs, options)
@@ -68,10 +70,10 @@ def against(benchmark: Benchmark) -> str:
 
 def is_rated(runs: Sequence[Run]) -> bool:
     """True where annotators rated a sample, or voted on a contest, of these runs."""
-    records = (record for run in runs for record in run.all_records)
-    return any(
-        record.ratings or (record.votes and record.votes.scheme) for record in records
-    )
+    for record in chain.from_iterable(run.all_records for run in runs):
+        if record.ratings or (record.votes and record.votes.scheme):
+            return True
+    return False
 
 
 def prompt_notes(runs: Sequence[Run]) -> list[str]:
@@ -93,7 +95,8 @@ def prompt_notes(runs: Sequence[Run]) -> list[str]:
             group_of[record.id.part, uid] = record.row.group or uid
     groups = {(part, group) for (part, _), group in group_of.items()}
     if len(groups) == len(group_of):
-        return [*filter(None, [similar_prompts_note(prompts.values())])]
+        note = similar_prompts_note(prompts.values())
+        return [note] if note else []
     note = ""
     if len(groups) < FEWEST_GROUPS:
         note = f"; a margin of .05 requires at least {FEWEST_GROUPS} groups"
@@ -172,10 +175,12 @@ def _require_same_people(runs: Sequence[Run]) -> None:
                 key = (record.id, name)
                 label, first = first_values.setdefault(key, (run.label, values))
                 if list(map(str, first)) != list(map(str, values)):
+                    first_text = _values_text(first)
+                    text = _values_text(values)
                     raise VievalError(
-                        f"{record.id}: people's {name} are {_values_text(first)} "
+                        f"{record.id}: people's {name} are {first_text} "
                         f"in the results of {label}, "
-                        f"but {_values_text(values)} in those of {run.label}; "
+                        f"but {text} in those of {run.label}; "
                         "run both on the same data"
                     )
 

@@ -22,7 +22,12 @@ _COLUMNS = (
     "reproducible",
     "why_not",
 )
-_DIGITS = {"rho": 2, "footrule": 1, "accuracy_paper": 2}
+_KEY_COLUMNS = _COLUMNS[:6]
+_DIGITS = {
+    "rho": 2,
+    "footrule": 1,
+    "accuracy_paper": 2,
+}
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,12 @@ class PrintedCell:
         distance = 1.0
         if not math.isnan(self.computed):
             distance = round(self.computed, digits) - self.printed
-        units = round(distance * 10**digits)
-        return int(abs(units))
+        return abs(round(distance * 10**digits))
 
     def __str__(self) -> str:
         where = " ".join(filter(None, astuple(self.key)))
-        return f"{where}: printed {self.printed:g}, computed {self.computed:.4f}"
+        printed = f"printed {self.printed:g}"
+        return f"{where}: {printed}, computed {self.computed:.4f}"
 
 
 @dataclass(frozen=True)
@@ -65,20 +70,34 @@ class PrintedComparison:
     @property
     def failed(self) -> bool:
         """True where a cell marked reproducible differs, or nothing could be compared at all."""
-        return bool(self.mismatches) or not (
-            self.exact or self.within_one or self.explained
-        )
+        if self.mismatches:
+            return True
+        return not (self.exact or self.within_one or self.explained)
+
+    def kind_of(self, cell: PrintedCell, is_reproducible: bool) -> list[PrintedCell]:
+        """The list that a cell belongs to."""
+        if cell.computed is None:
+            return self.missing
+        if not is_reproducible:
+            return self.explained
+        by_units = (self.exact, self.within_one)
+        if cell.units < len(by_units):
+            return by_units[cell.units]
+        return self.mismatches
 
     def lines(self) -> list[str]:
         """Lines to print: a count of each kind, then every difference."""
-        agreeing = len(self.exact) + len(self.within_one)
+        exact = len(self.exact)
+        agreeing = exact + len(self.within_one)
         total = agreeing + len(self.mismatches)
+        explained = len(self.explained)
+        missing = len(self.missing)
         lines = [
             f"{agreeing} of {total} cells marked reproducible agree "
             "to within one unit of the last printed digit, "
-            f"{len(self.exact)} of them exactly; "
-            f"known not to be reproducible: {len(self.explained)}; "
-            f"not in these results: {len(self.missing)}"
+            f"{exact} of them exactly; "
+            f"known not to be reproducible: {explained}; "
+            f"not in these results: {missing}"
         ]
         lines += [f"DIFFERS   {cell}" for cell in self.mismatches]
         lines += [f"one unit  {cell}" for cell in self.within_one]
@@ -102,27 +121,20 @@ def compare_with_printed(
         for number in key.table[1:].split("/")
     }
     for row in read_table(expected, _COLUMNS, advice):
-        key_columns = _COLUMNS[:6]
-        key = Key(*(row.cells[name] for name in key_columns))
-        printed = decimal(row.cells["printed"])
+        key = Key(*map(row.cells.__getitem__, _KEY_COLUMNS))
+        text = row.cells["printed"]
+        printed = decimal(text)
         if not math.isfinite(printed):
             raise VievalError(
-                f"{row.where}: printed must be a number, got {row.cells['printed'][:40]!r}; correct "
+                f"{row.where}: printed must be a number, got {text[:40]!r}; correct "
                 "the file"
             )
-        table = joined.get(key.table, key.table)
-        computed = cells.get(key, cells.get(replace(key, table=table)))
-        cell = PrintedCell(
-            key,
-            printed,
-            computed,
-            row.cells["why_not"],
-        )
-        if computed is None:
-            comparison.missing.append(cell)
-        elif row.cells["reproducible"] != "yes":
-            comparison.explained.append(cell)
-        else:
-            by_units = comparison.exact, comparison.within_one, comparison.mismatches
-            by_units[min(cell.units, 2)].append(cell)
+        computed = cells.get(key)
+        if computed is None and key.table in joined:
+            table = joined[key.table]
+            computed = cells.get(replace(key, table=table))
+        why_not = row.cells["why_not"]
+        cell = PrintedCell(key, printed, computed, why_not)
+        is_reproducible = row.cells["reproducible"] == "yes"
+        comparison.kind_of(cell, is_reproducible).append(cell)
     return comparison

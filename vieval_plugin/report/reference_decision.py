@@ -14,7 +14,7 @@ from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.gate import GateEvidence
 from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.meta_evaluation.win_rates import PositionBias
-from vieval_plugin.report.words import share_of_level, short_decimal
+from vieval_plugin.report.words import capitalised, share_of_level, short_decimal
 from vieval_plugin.stats.decisions import (
     LARGE_FALL,
     LEAST_FOR_A_TEST,
@@ -196,7 +196,9 @@ def require_comparable(comparison: ReferenceComparison) -> None:
 
 
 def decide(
-    comparison: ReferenceComparison, again: str, filled: Sequence[int]
+    comparison: ReferenceComparison,
+    again: str,
+    filled: Sequence[int],
 ) -> ReferenceDecision:
     """Decide on one reference.
 
@@ -222,8 +224,7 @@ def decide(
         measured += f" {fillers}."
     reason = _undecided_reason(comparison, again)
     if reason:
-        initial = reason[:1].upper()
-        why = f"{initial}{reason[1:]}. {measured}"
+        why = f"{capitalised(reason)}. {measured}"
         return ReferenceDecision("undecided", Finding.INSUFFICIENT, why)
     measured += _large_changes(comparison)
     return _decision_by_margin(comparison, measured)
@@ -240,8 +241,9 @@ def _measured_sentences(comparison: ReferenceComparison) -> str:
         measured += f" With one more bad prompt: {low_text} (one-sided {share} bound)."
     if any(evidence.more_failures):
         penalised = evidence.penalised
-        change = f"{_signed(penalised.value)}, {_bound(penalised.low)}"
-        measured += f" With failures as the lowest score: {change}."
+        change = _signed(penalised.value)
+        bound = _bound(penalised.low)
+        measured += f" With failures as the lowest score: {change}, {bound}."
     return measured
 
 
@@ -261,7 +263,8 @@ def _difference_sentence(comparison: ReferenceComparison) -> str:
         measured += f" {ranking.aspect}"
         opponent = f"that of {evidence.reference}"
     change = change_text(comparison.difference, comparison.level)
-    return f"{measured} of {evidence.challenger} is {change} than {opponent} {where}."
+    subject = f"{measured} of {evidence.challenger}"
+    return f"{subject} is {change} than {opponent} {where}."
 
 
 def _bound(low: float) -> str:
@@ -295,13 +298,16 @@ def change_text(change: Estimate, level: float = 2 * ONE_SIDED_LEVEL) -> str:
         return text
     low = _signed(change.low)
     high = _signed(change.high)
-    return f"{text} ({share_of_level(level)} interval {low} to {high})"
+    share = share_of_level(level)
+    return f"{text} ({share} interval {low} to {high})"
 
 
 def _fillers_sentence(comparison: ReferenceComparison, filled: Sequence[int]) -> str:
     total = f"{comparison.evidence.items} {comparison.ranking.unit}"
-    numbers = zip(comparison.generators, filled, strict=True)
-    counts = " and ".join(f"{number} of {total} of {name}" for name, number in numbers)
+    texts = []
+    for name, number in zip(comparison.generators, filled, strict=True):
+        texts.append(f"{number} of {total} of {name}")
+    counts = " and ".join(texts)
     return f"Scores were likely filled in without judging for {counts}"
 
 
@@ -393,7 +399,13 @@ def _decision_by_margin(
     enough = _enough(needed, comparison.unit)
     finding, objection = _undecided_finding(comparison)
     step = f"{enough} would be enough to decide, if the difference stays the same."
-    return ReferenceDecision("undecided", finding, measured, step, objection)
+    return ReferenceDecision(
+        "undecided",
+        finding,
+        measured,
+        step,
+        objection,
+    )
 
 
 def _failures_sentence(comparison: ReferenceComparison) -> str:
@@ -402,16 +414,16 @@ def _failures_sentence(comparison: ReferenceComparison) -> str:
     more, fewer = comparison.evidence.more_failures
     p_text = p_sentence(more_failures_p(more, fewer))
     unit = comparison.ranking.unit
-    return (
-        f"Only {mine} fails on {more} {unit}, only {reference} on {fewer} ({p_text})."
-    )
+    own = f"Only {mine} fails on {more} {unit}"
+    return f"{own}, only {reference} on {fewer} ({p_text})."
 
 
 def _enough(needed: float, units: str) -> str:
     if not math.isfinite(needed):
         return f"No feasible number of {units}"
     digits = 1 - math.floor(math.log10(needed))
-    return f"About {round(needed, digits):,.0f} {units}"
+    rounded = round(needed, digits)
+    return f"About {rounded:,.0f} {units}"
 
 
 def _undecided_finding(comparison: ReferenceComparison) -> tuple[Finding, str]:
@@ -429,7 +441,8 @@ def _undecided_finding(comparison: ReferenceComparison) -> tuple[Finding, str]:
         least = 0.0
     if not comparison.evidence.penalised.plain_low > least:
         failures = "failures"
-        if comparison.evidence.more_failures[0]:
-            failures = plural(comparison.evidence.more_failures[0], "failure")
+        failure_count = comparison.evidence.more_failures[0]
+        if failure_count:
+            failures = plural(failure_count, "failure")
         return finding, f"{failures}, counted as the lowest score, could change this"
     return finding, f"{scored.n} {comparison.unit} are too few to pass"

@@ -508,7 +508,13 @@ def _section(
             board = _drop_pairs(board)
         boards.append(board)
     if not any(board.ranks_generators for board in boards):
-        return Section(benchmark, tuple(runs), findings, tuple(boards), bias=bias)
+        return Section(
+            benchmark,
+            tuple(runs),
+            findings,
+            tuple(boards),
+            bias=bias,
+        )
     contests = _contests(silent, runs, options)
     corrected = tuple(
         ranking for run in runs for ranking in rank_corrected(run, options, look)

@@ -84,7 +84,8 @@ def _agree(first: Verdict, second: Verdict) -> bool:
     aspects = first.scores.keys() & second.scores.keys()
     if not aspects:
         return not first.scores and not second.scores
-    return all(first.scores[aspect] == second.scores[aspect] for aspect in aspects)
+    pairs = ((first.scores[aspect], second.scores[aspect]) for aspect in aspects)
+    return all(score == other for score, other in pairs)
 
 
 def _sentence(
@@ -125,26 +126,28 @@ def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str
     first, second = (run.label for run in runs)
     alike = agreement.alike
     agreeing = round(alike.value * alike.n)
-    sentences = [
-        f"{first} and {second} agree on {agreeing:,} of {alike.n:,} pairs of images."
-    ]
+    count = f"{agreeing:,} of {alike.n:,}"
+    sentences = [f"{first} and {second} agree on {count} pairs of images."]
     where_alike = agreement.right_where_alike
     if where_alike.defined:
+        both = percent_text(where_alike)
         sentences.append(
             f"Where they agree and the ratings differ ({where_alike.n:,}), "
-            f"both are right in {percent_text(where_alike)}."
+            f"both are right in {both}."
         )
     elsewhere = agreement.first_elsewhere
     if elsewhere.defined:
+        first_share = percent_text(elsewhere)
+        second_share = percent_text(agreement.second_elsewhere)
         sentences.append(
             f"Where they disagree and the ratings differ ({elsewhere.n:,}), "
-            f"{first} is right in {percent_text(elsewhere)} "
-            f"and {second} in {percent_text(agreement.second_elsewhere)}."
+            f"{first} is right in {first_share} and {second} in {second_share}."
         )
     rated_equal = agreement.rated_equal
     if rated_equal:
         have = "has" if rated_equal == 1 else "have"
-        sentences.append(f"The other {rated_equal:,} {have} equal ratings.")
+        rest = f"The other {rated_equal:,}"
+        sentences.append(f"{rest} {have} equal ratings.")
     return [" ".join(sentences)]
 
 
@@ -158,42 +161,44 @@ def several_judges_sentence(
         boards: one a judge.
         contradictory: judges that contradict themselves, whose answers decide nothing.
     """
-    if len(boards) < 2 or not any(board.comparison.pairs for board in boards):
+    judge_count = len(boards)
+    if judge_count < 2 or not any(board.comparison.pairs for board in boards):
         return ""
-    best = [
-        None if str(board.judge) in contradictory else _best(board.comparison)
-        for board in boards
-    ]
-    if len(boards) == 2 and best[0] == best[1]:
+    best = []
+    for board in boards:
+        is_silent = str(board.judge) in contradictory
+        best.append(None if is_silent else _best(board.comparison))
+    if judge_count == 2 and len({*best}) == 1:
         return ""
     winners = dict.fromkeys(filter(None, best))
     counts = {name: best.count(name) for name in winners}
-    judges = f"{number_word(len(boards))} judges"
+    judges = f"{number_word(judge_count)} judges"
     models = {board.judge.model for board in boards if board.judge}
     if len(models) == 1 and "" not in models:
         judges += f" (all use {models.pop()})"
-    if [*counts.values()] == [len(boards)]:
-        return f"All {judges} find {next(iter(counts))} significantly best."
-    findings = _judges_findings(best, counts, boards)
+    for winner, count in counts.items():
+        if count == judge_count:
+            return f"All {judges} find {winner} significantly best."
+    findings = _judges_findings(best, counts)
     return f"Of {judges}, {enumeration(findings)}."
 
 
 def _judges_findings(
     best: list[str | None],
     counts: dict[str, int],
-    boards: Sequence[Leaderboard],
 ) -> list[str]:
     """Phrases on the number of judges that find each generator best."""
     undecided = best.count("")
     silent = best.count(None)
     findings = []
-    for name, n in sorted(counts.items(), key=lambda item: -item[1]):
-        count = number_word(n)
-        verb = "finds" if n == 1 else "find"
-        findings.append(f"{count} {verb} {name} significantly best")
+    for name in sorted(counts, key=lambda name: -counts[name]):
+        count = counts[name]
+        verb = "finds" if count == 1 else "find"
+        judges = number_word(count)
+        findings.append(f"{judges} {verb} {name} significantly best")
     if undecided:
         finding = f"{number_word(undecided)} cannot tell which is best"
-        if undecided == len(boards):
+        if undecided == len(best):
             finding = "none finds a generator significantly best"
         findings.append(finding)
     if silent:
@@ -206,7 +211,10 @@ def _best(comparison: Comparison) -> str:
     """The generator that is significantly better than all others with a rank; empty if
     undecided.
     """
-    first, *others = [system.label for system in comparison.ranked] or [""]
-    if others and all(comparison.beats(first, other) for other in others):
+    labels = [system.label for system in comparison.ranked]
+    if len(labels) < 2:
+        return ""
+    first, *others = labels
+    if all(comparison.beats(first, other) for other in others):
         return first
     return ""

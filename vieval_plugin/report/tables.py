@@ -86,18 +86,24 @@ def leaderboard_table(
     rows = []
     for number in board.numbers:
         system = number.system
-        cells = [
-            cells_by_system.get(system, "") for cells_by_system in columns.values()
-        ]
+        cells = (by_system.get(system, "") for by_system in columns.values())
         value = estimate_text(number.estimate)
-        rows.append((rank_text(number.ranks), system, value, *cells))
+        rank = rank_text(number.ranks)
+        rows.append((rank, system, value, *cells))
     for reference in board.references:
         count = str(reference.estimate.n or "")
         cells = [count if column == "n" else "" for column in columns]
         value = estimate_text(reference.estimate)
         rows.append(("", reference.system, value, *cells))
     title = _title(board)
-    return Table(name, title, header, tuple(rows), len(board.references))
+    reference_count = len(board.references)
+    return Table(
+        name,
+        title,
+        header,
+        tuple(rows),
+        reference_count,
+    )
 
 
 def _leaderboard_columns(
@@ -136,11 +142,12 @@ def table_lines(table: Table, elsewhere: str) -> list[str]:
     """Lines of a table for a terminal under its title, references by the first words of their
     names; see `text_table`.
     """
-    systems = table.rows[: len(table.rows) - table.references]
-    references = table.rows[len(table.rows) - table.references :]
-    shortened = [
-        (rank, label.split(": ")[0], *cells) for rank, label, *cells in references
-    ]
+    system_count = len(table.rows) - table.references
+    systems = table.rows[:system_count]
+    shortened = []
+    for rank, label, *cells in table.rows[system_count:]:
+        name = label.split(": ")[0]
+        shortened.append((rank, name, *cells))
     interval_columns = [name for name in table.header if name.endswith("[95%]")]
     ranked_by = interval_columns[:1]
     return [
@@ -208,10 +215,13 @@ def failed_text(board: Leaderboard, number: Number) -> str:
 
 def failures_of(cost: Cost) -> str:
     """Verdicts without a score by status, and those that a replay lacks."""
-    failed = ""
+    texts = []
     if cost.failed:
-        failed = f"{cost.failed} of {cost.verdicts}: {cost.failures_text}"
-    return "; ".join(filter(None, (failed, cost.missing_text))) or "0"
+        count = f"{cost.failed} of {cost.verdicts}"
+        texts.append(f"{count}: {cost.failures_text}")
+    if cost.missing_text:
+        texts.append(cost.missing_text)
+    return "; ".join(texts) or "0"
 
 
 def marks_of(board: Leaderboard, system: str) -> tuple[str, ...]:
@@ -220,7 +230,8 @@ def marks_of(board: Leaderboard, system: str) -> tuple[str, ...]:
     marks = []
     if positions and positions[0] != positions[1]:
         dropped, worst = (position or "not ranked" for position in positions)
-        marks.append(f"{PLACE_DEPENDS}: {dropped} without them, {worst} with them")
+        places = f"{dropped} without them, {worst} with them"
+        marks.append(f"{PLACE_DEPENDS}: {places}")
     if system in board.not_above_constant:
         marks.append(NOT_ABOVE_CONSTANT)
     same_answer = board.same_answers.get(system)
@@ -273,9 +284,10 @@ def rank_text(ranks: tuple[int, int] | None) -> str:
     """
     if ranks is None:
         return ""
-    if ranks[0] == ranks[1]:
-        return str(ranks[0])
-    return f"{ranks[0]}-{ranks[1]}"
+    first, last = ranks
+    if first == last:
+        return str(first)
+    return f"{first}-{last}"
 
 
 def estimate_text(estimate: Estimate) -> str:
@@ -298,14 +310,15 @@ def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
         p = p_text(pair.result.p)
         adjusted = p_text(pair.adjusted)
         rows.append([names, str(pair.n), difference, p, adjusted])
+    compared = comparison.compared
     names = "first - second"
-    if not comparison.compared.order and any(pair.significant for pair in pairs):
+    if not compared.order and any(pair.significant for pair in pairs):
         names = "better - worse"
     measured = "difference"
     if board.measure.counts_contests:
         measured = f"{board.measured} minus one half"
-    measured = f"{measured} [{share_of_level(comparison.compared.level)}]"
-    header = [names, board.unit, measured, "p", "p (Holm)"]
+    share = share_of_level(compared.level)
+    header = [names, board.unit, f"{measured} [{share}]", "p", "p (Holm)"]
     if any(pair.doubtful for pair in pairs):
         header.append("reason")
         for row, pair in zip(rows, pairs, strict=True):
@@ -313,8 +326,9 @@ def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
     common = f"common {board.unit}"
     if board.value:
         common += f", {board.value}"
-    title = f"{board.title}: differences on {common}; {comparison.family}"
-    return Table(name, title, tuple(header), tuple(tuple(row) for row in rows))
+    subject = f"{board.title}: differences on {common}"
+    title = f"{subject}; {comparison.family}"
+    return Table(name, title, tuple(header), tuple(map(tuple, rows)))
 
 
 def _difference_text(pair: SystemPair) -> str:
@@ -409,7 +423,8 @@ def contest_table(ranking: ContestRanking) -> Table:
         strength = interval_text(number.estimate, digits=3)
         share = votes.shares.get(number.system, math.nan)
         wins = decimals(share, ".1%")
-        rows.append((rank, number.system, strength, wins, str(number.total)))
+        pairs = str(number.total)
+        rows.append((rank, number.system, strength, wins, pairs))
     source = ""
     if board.aspect != "votes":
         source = f" (votes from {board.aspect})"
@@ -419,12 +434,9 @@ def contest_table(ranking: ContestRanking) -> Table:
     why = ""
     if board.comparison.reason:
         why = f"; no ranking: {board.comparison.reason}"
-    title = (
-        f"{board.benchmark}/{board.part}, contests by {board.judge}{source}: "
-        "Bradley-Terry with ties "
-        f"(Davidson){tie}; "
-        f"{votes.answered_pairs} of {votes.pairs_asked} pairs answered{why}"
-    )
+    subject = f"{board.benchmark}/{board.part}, contests by {board.judge}{source}"
+    answered = f"{votes.answered_pairs} of {votes.pairs_asked} pairs answered"
+    title = f"{subject}: Bradley-Terry with ties (Davidson){tie}; {answered}{why}"
     header = ("rank", "image model", "log strength [95%]", "expected wins", "pairs")
     return Table("contests", title, header, tuple(rows))
 
@@ -434,10 +446,9 @@ def best_of_table(records: Sequence[Record]) -> Table:
     rows = []
     for best, *further in candidates_by_prompt(records).values():
         sample = best.record.sample
-        output = None
-        if isinstance(sample, Sample):
-            output = sample.images.get("output")
-        file = name_of(output) if output else ""
+        file = ""
+        if isinstance(sample, Sample) and "output" in sample.images:
+            file = name_of(sample.images["output"])
         identity = best.record.id
         score = f"{best.score:.4f}"
         image_count = str(1 + len(further))
@@ -475,11 +486,12 @@ def statuses_table(runs: Sequence[Run]) -> Table:
     rows = []
     for run in runs:
         verdicts = [record.verdict for record in run.all_records]
+        steps = chain.from_iterable(verdict.trace for verdict in verdicts)
         samples = Counter(verdict.status for verdict in verdicts)
-        answers = Counter(step.status for verdict in verdicts for step in verdict.trace)
-        for name, n in (("samples", samples), ("answers", answers)):
-            counts = (str(n[s]) for s in Status)
-            rows.append((run.label, name, *counts))
+        answers = Counter(step.status for step in steps)
+        for name, counts in (("samples", samples), ("answers", answers)):
+            numbers = (str(counts[status]) for status in Status)
+            rows.append((run.label, name, *numbers))
     header = ("judge", "of", *map(str, Status))
     return Table(
         "statuses",
@@ -557,7 +569,8 @@ def trained_on_tables(
 def status_counts(folders: Sequence[FolderTotals]) -> list[dict[str, str | int]]:
     """Number of all verdicts of folders of shards by status, one row per image model."""
     models = [model for folder in folders for model in folder.by_model.values()]
-    statuses = dict.fromkeys(chain.from_iterable(model.statuses for model in models))
+    all_statuses = chain.from_iterable(model.statuses for model in models)
+    statuses = dict.fromkeys(all_statuses)
     return [
         {
             "folder": str(folder.path),
@@ -653,8 +666,10 @@ class ReferencePair:
         """The prompt with the values."""
         words = []
         for metric, digits in LIKENESS.items():
-            words.append(f"{metric} {self.values[metric]:.{digits}f}")
-        return f"{self.prompt} ({', '.join(words)})"
+            value = self.values[metric]
+            words.append(f"{metric} {value:.{digits}f}")
+        values = ", ".join(words)
+        return f"{self.prompt} ({values})"
 
 
 def likeness_table(pairs: Sequence[ReferencePair], options: StatisticsOptions) -> Table:
@@ -672,9 +687,11 @@ def likeness_table(pairs: Sequence[ReferencePair], options: StatisticsOptions) -
             mean = bootstrap.estimate(mean_over_prompts(means, prompts))
             percentiles = np.percentile([*means.values()], _PERCENTILES)
             numbers = (mean.value, mean.low, mean.high, *percentiles)
-            value, low, high, *shares = [f"{number:.{digits}f}" for number in numbers]
+            texts = (f"{number:.{digits}f}" for number in numbers)
+            value, low, high, *shares = texts
             interval = f"{value} [{low}, {high}]"
-            rows.append((generator, metric, interval, *shares, str(len(means))))
+            count = str(len(means))
+            rows.append((generator, metric, interval, *shares, count))
     header = (
         "generator",
         "metric",

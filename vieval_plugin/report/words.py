@@ -13,7 +13,11 @@ from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import Policy, StatisticsOptions
 
-ASPECTS = {"SC": "semantic consistency", "PQ": "perceptual quality", "O": "overall"}
+ASPECTS = {
+    "SC": "semantic consistency",
+    "PQ": "perceptual quality",
+    "O": "overall",
+}
 TASK_TYPES = {
     "tig": "text-guided generation",
     "tie": "text-guided editing",
@@ -118,10 +122,11 @@ def sentence_number(estimate: Estimate) -> str:
     ('-0.004 (95% interval -0.020 to 0.012)', '1.00')
     """
     value, *interval = decimals_of(estimate)
-    if interval:
-        level = share_of_level(SIGNIFICANCE_LEVEL)
-        return f"{value} ({level} interval {' to '.join(interval)})"
-    return value
+    if not interval:
+        return value
+    level = share_of_level(SIGNIFICANCE_LEVEL)
+    ends = " to ".join(interval)
+    return f"{value} ({level} interval {ends})"
 
 
 def short_number(estimate: Estimate) -> str:
@@ -132,9 +137,10 @@ def short_number(estimate: Estimate) -> str:
     ('0.38 [0.35, 0.41]', '0.61')
     """
     value, *interval = decimals_of(estimate)
-    if interval:
-        return f"{value} [{', '.join(interval)}]"
-    return value.replace("nan", "undefined")
+    if not interval:
+        return value.replace("nan", "undefined")
+    ends = ", ".join(interval)
+    return f"{value} [{ends}]"
 
 
 def decimals_of(estimate: Estimate) -> list[str]:
@@ -172,6 +178,15 @@ def short_decimal(value: float, digits: int = _FEWEST_DIGITS) -> str:
     if float(text):
         return text
     return text.lstrip("-")
+
+
+def capitalised(text: str) -> str:
+    """A text with a capital letter first.
+
+    >>> capitalised("no value for SC")
+    'No value for SC'
+    """
+    return text[:1].upper() + text[1:]
 
 
 def number_word(number: int) -> str:

@@ -201,7 +201,9 @@ def lines(
 
 
 def _protocols(
-    report: Report, options: StatisticsOptions, is_gate: bool = False
+    report: Report,
+    options: StatisticsOptions,
+    is_gate: bool = False,
 ) -> list[str]:
     """Methods behind the numbers, once for each kind of system, with tests where any were made."""
     boards = _boards(report)
@@ -399,7 +401,9 @@ def _cells_text(report: Report) -> str:
 
 
 def _table_files(
-    report: Report, tables: Sequence[Sequence[Table]], over: Table | None
+    report: Report,
+    tables: Sequence[Sequence[Table]],
+    over: Table | None,
 ) -> dict[str, str | bytes]:
     """A CSV of each table by its name, after that of its benchmark where it is of one."""
     files: dict[str, str | bytes] = {}

@@ -7,7 +7,7 @@ no style of their own.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -16,7 +16,6 @@ from typing import TypeAlias
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.agreement import mean_of_known
-from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.text.wording import decimals
 
 #: Number of judges whose scores are drawn against people's.
@@ -85,10 +84,13 @@ class Histogram:
 
 def histogram(values: Sequence[float], title: str) -> Histogram:
     """Count scores from 0 to 1 for a histogram."""
-    bars = (int(value * _BARS) for value in values)
-    counts = Counter(min(bar, _BARS - 1) for bar in bars)
+    counts = Counter[int]()
+    for value in values:
+        bar = int(value * _BARS)
+        counts[min(bar, _BARS - 1)] += 1
     largest = max(counts.values(), default=1)
-    return Histogram(title, len(values), sorted(counts.items()), largest)
+    bars = sorted(counts.items())
+    return Histogram(title, len(values), bars, largest)
 
 
 @dataclass(frozen=True)
@@ -116,19 +118,24 @@ class DifferenceAxis:
         >>> DifferenceAxis(0.0, 1.0, {1.0: "won", 0.0: "tie", -1.0: "lost"}).ticks
         {1.0: 'won', 0.0: 'tie'}
         """
-        span = self.high - self.low
-        step = next(step for step in _STEPS if span <= 5 * step)
-        ticks = self.words
-        if not ticks:
-            first = math.ceil(self.low / step)
-            last = math.floor(self.high / step)
-            numbers = range(first, last + 1)
-            ticks = {n * step: f"{n * step:+g}" if n else "0" for n in numbers}
+        ticks = self.words or self._numbers()
         return {
             tick: words
             for tick, words in ticks.items()
             if self.low <= tick <= self.high
         }
+
+    def _numbers(self) -> dict[float, str]:
+        """Round numbers by their differences, at most six."""
+        span = self.high - self.low
+        step = next(step for step in _STEPS if span <= 5 * step)
+        first = math.ceil(self.low / step)
+        last = math.floor(self.high / step)
+        numbers = {}
+        for n in range(first, last + 1):
+            tick = n * step
+            numbers[tick] = f"{tick:+g}" if n else "0"
+        return numbers
 
 
 @dataclass(frozen=True)
@@ -160,18 +167,19 @@ def scatter_rows(
         runs: one a judge.
     """
     by_label = {run.label: run for run in runs}
-    judges = [number.system for number in board.numbers if number.system in by_label]
-    points = {
-        label: _points(by_label[label], board.aspect) for label in judges[:MOST_JUDGES]
-    }
-    kinds = [*dict.fromkeys(chain(*points.values()))]
-    ratings = [
-        rating
-        for judge_points in points.values()
-        for rating, _ in chain(*judge_points.values())
-    ]
-    lowest = min([0.0, *ratings])
-    highest = max([1.0, *ratings])
+    labels = (number.system for number in board.numbers)
+    judges = [label for label in labels if label in by_label]
+    points = {}
+    for label in judges[:MOST_JUDGES]:
+        points[label] = _points(by_label[label], board.aspect)
+    all_kinds = chain(*points.values())
+    kinds = list(dict.fromkeys(all_kinds))
+    lowest = 0.0
+    highest = 1.0
+    for judge_points in points.values():
+        for rating, _ in chain(*judge_points.values()):
+            lowest = min(lowest, rating)
+            highest = max(highest, rating)
     correlations = board.breakdowns.get("kind", {})
     charts: dict[str, list[ScatterChart]] = {}
     for label, judge_points in points.items():
@@ -195,14 +203,14 @@ def scatter_rows(
 
 
 def _points(run: Run, aspect: str) -> dict[str, list[tuple[float, float]]]:
-    points = (
-        (record.kind or part, _point(record, aspect, run.against_all))
-        for part, judged in run.records.items()
-        for record, *_ in judged
-    )
-    return grouped(
-        (kind, point) for kind, point in points if not any(map(math.isnan, point))
-    )
+    points = defaultdict[str, list[tuple[float, float]]](list)
+    for part, judged in run.records.items():
+        for record, *_ in judged:
+            point = _point(record, aspect, run.against_all)
+            kind = record.kind or part
+            if not any(map(math.isnan, point)):
+                points[kind].append(point)
+    return dict(points)
 
 
 def _point(
@@ -218,8 +226,9 @@ def _point(
     names = [aspect]
     if aspect == "overall":
         names += ["O", "SC"]
-    rated = next((ratings[name] for name in names[:2] if name in ratings), ())
+    rated = (ratings[name] for name in names[:2] if name in ratings)
+    rating = float(mean_of_known(next(rated, ())))
     if against_all:
         names += scores
-    score = next((scores[name] for name in names if name in scores), math.nan)
-    return float(mean_of_known(rated)), score
+    scored = (scores[name] for name in names if name in scores)
+    return rating, next(scored, math.nan)

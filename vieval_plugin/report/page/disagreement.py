@@ -103,23 +103,17 @@ def items_of(runs: Sequence[Run], by_prompt: bool = False) -> list[GalleryItem]:
 
 
 def _worth(judgements: Sequence[Judgement]) -> float:
-    disagreements = [
-        judgement.disagreement
-        for judgement in judgements
-        if not math.isnan(judgement.disagreement)
-    ]
-    if disagreements:
-        return max(disagreements)
-    by_sample = grouped(
-        (judgement.record.id, judgement.quantile)
-        for judgement in judgements
-        if not math.isnan(judgement.quantile)
-    )
+    disagreements = [judgement.disagreement for judgement in judgements]
+    known = [distance for distance in disagreements if not math.isnan(distance)]
+    if known:
+        return max(known)
+    places = ((judgement.record.id, judgement.quantile) for judgement in judgements)
+    by_sample = grouped(place for place in places if not math.isnan(place[1]))
     most = 0.0
-    for places in by_sample.values():
-        difference = 1 - places[0]
-        if len(places) > 1:
-            difference = max(places) - min(places)
+    for quantiles in by_sample.values():
+        difference = 1 - quantiles[0]
+        if len(quantiles) > 1:
+            difference = max(quantiles) - min(quantiles)
         most = max(most, difference)
     return most
 
@@ -131,15 +125,23 @@ def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
     aspects = []
     for record in records:
         scored = preferred(list(record.verdict.scores))
-        rated = (aspect for aspect in scored if not math.isnan(_rating(record, aspect)))
-        aspects.append(next(rated, scored[0] if scored else ""))
-    scores = map(_score, records, aspects)
-    ratings = map(_rating, records, aspects)
-    judge_quantiles = _quantiles([*scores])
-    human_quantiles = _quantiles([*ratings])
+        rated = (a for a in scored if not math.isnan(_rating(record, a)))
+        first = next(iter(scored), "")
+        aspects.append(next(rated, first))
+    scores = list(map(_score, records, aspects))
+    ratings = list(map(_rating, records, aspects))
+    judge_quantiles = _quantiles(scores)
+    human_quantiles = _quantiles(ratings)
     places = zip(records, aspects, judge_quantiles, human_quantiles, strict=True)
     return [
-        Judgement(label, record, aspect, judge, human, abs(judge - human))
+        Judgement(
+            label,
+            record,
+            aspect,
+            judge,
+            human,
+            abs(judge - human),
+        )
         for record, aspect, judge, human in places
     ]
 
@@ -208,15 +210,15 @@ def answer(record: Record) -> str:
     """
     choice = record.verdict.choice or Choice()
     if choice.votes:
-        votes = {
-            vote for order, vote in choice.votes.items() if order in (FORWARD, REVERSE)
-        }
+        orders = choice.votes.keys() & {FORWARD, REVERSE}
+        votes = {choice.votes[order] for order in orders}
         if len(votes) == 1:
             return votes.pop()
         return "tie" if votes else ""
     if choice.preferences:
-        mean = math.fsum(choice.preferences.values()) / len(choice.preferences)
-        return _better_side(mean, 0.0)
+        # above 0 where the first is preferred
+        total = math.fsum(choice.preferences.values())
+        return _better_side(total, 0.0)
     if any(choice.scores):
         return _answer_by_scores(choice)
     return ""
@@ -224,14 +226,14 @@ def answer(record: Record) -> str:
 
 def _answer_by_scores(choice: Choice) -> str:
     names = dict.fromkeys(itertools.chain(*choice.scores))
-    aspects = preferred([*names])
-    aspect = aspects[0]
+    aspect = preferred([*names])[0]
     values = [scores[aspect] for scores in choice.scores if aspect in scores]
-    if len(values) < max(2, len(choice.scores)):
+    count = len(values)
+    if count < max(2, len(choice.scores)):
         return ""
-    if len(values) == 2:
+    if count == 2:
         return _better_side(*values)
-    ranked = sorted(range(len(values)), key=lambda index: -values[index])
+    ranked = sorted(range(count), key=lambda index: -values[index])
     ranking = str(ranked[0] + 1)
     for previous, index in itertools.pairwise(ranked):
         relation = "=" if values[previous] == values[index] else ">"
@@ -261,22 +263,27 @@ def largest_disagreements(
         items: the furthest apart first.
         annotators: what gave the ratings, in a word.
     """
-    furthest: dict[tuple[str, str, str], tuple[GalleryItem, Judgement]] = {}
+    prompts = set()
+    lines = {}
     for item in items:
         disagreeing = [
             judgement for judgement in item.judgements if judgement.disagreement > 0
         ]
-        if disagreeing and len(furthest) < MOST_PICTURES:
-            judgement = max(disagreeing, key=lambda judgement: judgement.disagreement)
-            furthest.setdefault(prompt_of(item.record), (item, judgement))
-    return {
-        item.id: _disagreement_lines(item, judgement, annotators)
-        for item, judgement in furthest.values()
-    }
+        prompt = prompt_of(item.record)
+        if not disagreeing or prompt in prompts:
+            continue
+        furthest = max(disagreeing, key=lambda judgement: judgement.disagreement)
+        prompts.add(prompt)
+        lines[item.id] = _disagreement_lines(item, furthest, annotators)
+        if len(lines) == MOST_PICTURES:
+            break
+    return lines
 
 
 def _disagreement_lines(
-    item: GalleryItem, furthest: Judgement, annotators: str
+    item: GalleryItem,
+    furthest: Judgement,
+    annotators: str,
 ) -> tuple[str, ...]:
     record = furthest.record
     if record.votes is not None:
@@ -287,10 +294,10 @@ def _disagreement_lines(
         return rated, judged
     aspect = furthest.aspect
     mean = mean_of_known(item.record.ratings[aspect])
-    rated = f"{annotators}: {aspect} {mean:.2f}"
     score = record.verdict.scores[aspect]
-    judged = f"{furthest.label}: {aspect} {score:.2f}"
-    return rated, judged
+    rated = f"{aspect} {mean:.2f}"
+    judged = f"{aspect} {score:.2f}"
+    return f"{annotators}: {rated}", f"{furthest.label}: {judged}"
 
 
 def _worded(vote: str, item: GalleryItem) -> str:

@@ -9,7 +9,8 @@ import random
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, zip_longest
+from itertools import islice, zip_longest
+from typing import TypeAlias
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.report.page.disagreement import GalleryItem
@@ -23,6 +24,11 @@ SAMPLED = 100
 #: the page at once.
 MOST_VERDICTS = 2000
 
+#: Benchmark and judge.
+_JudgeKey: TypeAlias = tuple[str, str]
+_UNASKED = (Status.MISSING, Status.NOT_APPLICABLE)
+_BEFORE_A_FAILURE = 4
+
 
 def tile_limits(items: Sequence[GalleryItem]) -> tuple[int, int]:
     """Number of tiles, and how many of them are drawn at random, by how many judges there are.
@@ -32,7 +38,8 @@ def tile_limits(items: Sequence[GalleryItem]) -> tuple[int, int]:
     """
     judges = max((len(item.judgements) for item in items), default=1)
     tiles = min(MOST_TILES, MOST_VERDICTS // judges)
-    return tiles, tiles * SAMPLED // MOST_TILES
+    sampled = tiles * SAMPLED // MOST_TILES
+    return tiles, sampled
 
 
 def select_items(
@@ -58,10 +65,12 @@ def select_items(
     """
     if len(items) <= tiles:
         return alternate_benchmarks(items)
-    in_turn = list(_alternate(_queues(items)))[: tiles - sampled]
-    selected = {item.id: item for item in in_turn}
+    turns = _alternate(_queues(items))
+    in_turn = list(islice(turns, tiles - sampled))
+    selected = {item.id for item in in_turn}
     unselected = [item for item in items if item.id not in selected]
-    sample = random.Random(seed).sample(unselected, tiles - len(in_turn))
+    room = tiles - len(in_turn)
+    sample = random.Random(seed).sample(unselected, room)
     return alternate_benchmarks([*in_turn, *sample])
 
 
@@ -69,7 +78,8 @@ def alternate_benchmarks(items: Iterable[GalleryItem]) -> list[GalleryItem]:
     """Items by how far apart they are, those of each benchmark in turn."""
     ordered = sorted(items, key=order)
     by_benchmark = grouped((item.id.benchmark, item) for item in ordered)
-    return list(_alternate([*by_benchmark.values()]))
+    queues = list(by_benchmark.values())
+    return list(_alternate(queues))
 
 
 def order(item: GalleryItem) -> tuple[float, int, str]:
@@ -82,36 +92,45 @@ def _queues(items: Sequence[GalleryItem]) -> list[list[GalleryItem]]:
     """For each benchmark and judge: its items by disagreement, with one of its failures after every
     four.
     """
-    by_judge: dict[tuple[str, str], list[tuple[float, GalleryItem]]] = defaultdict(list)
-    failed: dict[tuple[str, str], list[GalleryItem]] = defaultdict(list)
+    judged = defaultdict[_JudgeKey, list[tuple[float, GalleryItem]]](list)
+    failed = defaultdict[_JudgeKey, list[GalleryItem]](list)
     for item in sorted(items, key=order):
         for judgement in item.judgements:
             key = (item.id.benchmark, judgement.label)
             status = judgement.record.verdict.status
             if status.usable:
-                has_ratings = not math.isnan(judgement.disagreement)
-                by_judge[key].append(
-                    (judgement.disagreement if has_ratings else item.disagreement, item)
-                )
-            elif status not in (Status.MISSING, Status.NOT_APPLICABLE):
+                distance = judgement.disagreement
+                if math.isnan(distance):
+                    distance = item.disagreement
+                judged[key].append((distance, item))
+            elif status not in _UNASKED:
                 failed[key].append(item)
-    queues = []
-    for key in dict.fromkeys((*by_judge, *failed)):
-        pairs = sorted(by_judge[key], key=lambda pair: -pair[0])
-        ordered = [item for _, item in pairs]
-        starts = range(0, len(ordered), 4)
-        fours = [ordered[n : n + 4] for n in starts]
-        failures = ([item] for item in failed[key])
-        mixed = zip_longest(fours, failures, fillvalue=list[GalleryItem]())
-        queues.append([*chain.from_iterable(chain.from_iterable(mixed))])
-    return queues
+    keys = dict.fromkeys((*judged, *failed))
+    return [_queue(judged[key], failed[key]) for key in keys]
+
+
+def _queue(
+    judged: Sequence[tuple[float, GalleryItem]],
+    failed: Sequence[GalleryItem],
+) -> list[GalleryItem]:
+    """A judge's items, the furthest first, with a failure after every four."""
+    by_distance = sorted(judged, key=lambda pair: -pair[0])
+    furthest = [item for _, item in by_distance]
+    turns = math.ceil(len(furthest) / _BEFORE_A_FAILURE)
+    queue = list[GalleryItem]()
+    for turn in range(max(turns, len(failed))):
+        start = turn * _BEFORE_A_FAILURE
+        end = start + _BEFORE_A_FAILURE
+        queue += furthest[start:end]
+        queue += failed[turn : turn + 1]
+    return queue
 
 
 def _alternate(queues: Sequence[Sequence[GalleryItem]]) -> Iterator[GalleryItem]:
     """Generate items of each queue in turn, each item once."""
     yielded_ids = set()
-    for index in range(max(map(len, queues), default=0)):
-        for queue in queues:
-            if index < len(queue) and queue[index].id not in yielded_ids:
-                yielded_ids.add(queue[index].id)
-                yield queue[index]
+    for turn in zip_longest(*queues):
+        for item in filter(None, turn):
+            if item.id not in yielded_ids:
+                yielded_ids.add(item.id)
+                yield item

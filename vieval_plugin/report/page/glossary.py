@@ -16,8 +16,8 @@ _MEANINGS = {
     "PQ": "Perceptual quality: how good an image looks.",
     "O": "Overall score, from semantic consistency and perceptual quality.",
     "task type": (
-        "The task of the image model, such as generating an image from a text, or editing one by "
-        "a text or within a mask."
+        "The task of the image model, such as generating an image from text, or editing one by "
+        "instruction or within a mask."
     ),
     "Spearman's correlation": "Measures whether two sides put items in the same order: 1 for "
     "the same order, 0 for no relation, -1 for the reverse. Their scales do not matter.",

@@ -47,7 +47,8 @@ class Prompt:
     @property
     def spread(self) -> float:
         """Highest less lowest score."""
-        return max(self.scores.values()) - min(self.scores.values())
+        scores = self.scores.values()
+        return max(scores) - min(scores)
 
     def lead(self, generator: str) -> float:
         """Lead of a generator over the best other one; NaN where that is not known."""
@@ -167,7 +168,8 @@ def prompt_rows(
     first = generators[0]
     alone = len(generators) == 1
     counts_contests = board.measure.counts_contests
-    has_differences = any(p.spread for p in prompts) or (alone and not counts_contests)
+    differ = any(prompt.spread for prompt in prompts)
+    has_differences = differ or (alone and not counts_contests)
 
     ordered = _best_first(prompts, first, alone)
     by_name = {prompt.name: prompt for prompt in prompts}
@@ -260,7 +262,11 @@ def _bars(
     words = {}
     if board.measure.counts_contests:
         factor = 2  # of won less lost
-        words = {1.0: "won", 0.0: "tie", -1.0: "lost"}
+        words = {
+            1.0: "won",
+            0.0: "tie",
+            -1.0: "lost",
+        }
     if pair:
         if pair.first != first:
             pair = pair.turned
@@ -273,7 +279,14 @@ def _bars(
     scale = DifferenceAxis(min(finite_ends), max(finite_ends), words)
     higher = sum(lead > 0 for lead in leads)
     lower = sum(lead < 0 for lead in leads)
-    return Bars(first, second, higher, lower, mean, scale)
+    return Bars(
+        first,
+        second,
+        higher,
+        lower,
+        mean,
+        scale,
+    )
 
 
 def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
@@ -284,11 +297,14 @@ def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
         return ""
     side = "ahead of" if lead > 0 else "behind"
     rival = prompt.best_rival(first)
-    return f"{first} {abs(lead):.2f} {side} {rival}"
+    distance = f"{abs(lead):.2f}"
+    return f"{first} {distance} {side} {rival}"
 
 
 def _prompts(
-    section: Section, board: Leaderboard, items: Sequence[GalleryItem]
+    section: Section,
+    board: Leaderboard,
+    items: Sequence[GalleryItem],
 ) -> list[Prompt]:
     label = section.run_of(board).label
     prompts = []
@@ -348,7 +364,8 @@ def _groups(
             title = f"By the judge alone, {title}"
         members = []
         for prompt in prompts[:_CARDS]:
-            members.append((prompt.id, (first, prompt.best_rival(first))))
+            generators_shown = (first, prompt.best_rival(first))
+            members.append((prompt.id, generators_shown))
         groups[title] = members
     return groups
 
@@ -360,7 +377,8 @@ def _best_score(prompt: Prompt) -> float:
 def _ends(ordered: Sequence[Prompt]) -> PromptGroups:
     """Prompts of one generator alone: those with its lowest scores, then those with its highest."""
     half = (len(ordered) + 1) // 2
-    lowest = ordered[::-1][: min(_CARDS_ALONE, half)]
+    reverse_order = ordered[::-1]
+    lowest = reverse_order[: min(_CARDS_ALONE, half)]
     remaining = len(ordered) - len(lowest)
     highest = ordered[: min(_CARDS_ALONE, remaining)]
     groups = {"The lowest scores": lowest, "The highest scores": highest}
@@ -376,11 +394,12 @@ def _count_title(
     prompts: Sequence[Prompt],
     ordered: Sequence[Prompt],
 ) -> str:
+    count = len(prompts)
     extent = ""
-    if len(prompts) > _CARDS:
+    if count > _CARDS:
         extent = f"; the {_CARDS} {extremes}"
     total = plural(len(ordered), "prompt")
-    return f"{what} on {len(prompts)} of {total}{extent}"
+    return f"{what} on {count} of {total}{extent}"
 
 
 def _distributions(section: Section, board: Leaderboard) -> tuple[Histogram, ...]:

@@ -57,7 +57,11 @@ _MOST_STEPS = 6000
 _MOST_ALL_TEXT = 1_200_000
 _LEAST_TEXT = 300
 #: Words of the results of contests by their points.
-_OUTCOMES = {1.0: "beat", EVEN: "tied with", 0.0: "lost to"}
+_OUTCOMES = {
+    1.0: "beat",
+    EVEN: "tied with",
+    0.0: "lost to",
+}
 _FIRST = ("source", "mask", "subject", "concepts", "control")
 
 
@@ -210,7 +214,8 @@ def text_room(verdicts: int) -> int:
     >>> text_room(10), text_room(1000), text_room(100_000)
     (6000, 1200, 300)
     """
-    return max(_LEAST_TEXT, min(_MOST_STEPS, _MOST_ALL_TEXT // max(verdicts, 1)))
+    room = _MOST_ALL_TEXT // max(verdicts, 1)
+    return max(_LEAST_TEXT, min(_MOST_STEPS, room))
 
 
 def tile_of(
@@ -244,14 +249,17 @@ def tile_of(
             continue
         judged.append(sample)
         notes += _change_notes(record, sample)
-    by_id = {sample.id: sample for sample in chain(*map(candidates_of, judged))}
+    candidates = chain(*map(candidates_of, judged))
+    by_id = {sample.id: sample for sample in candidates}
     outputs = list(by_id.values())
     names = [""] * len(outputs)
     if by_prompt:
         outputs = _ordered_outputs(outputs, generators)
         names = [_generator(sample.id) for sample in outputs]
     elif judged and isinstance(judged[0], Contest):
-        names = [f"{n}: {sample.id.image_model}" for n, sample in enumerate(outputs, 1)]
+        names = []
+        for n, sample in enumerate(outputs, start=1):
+            names.append(f"{n}: {sample.id.image_model}")
     room_each = room // len(records)
     repeated_texts = repeated or {}
     verdicts = [
@@ -387,7 +395,9 @@ def _most_different_aspect(scored: Sequence[tuple[Record, str]]) -> str:
         for aspect, score in record.verdict.scores.items()
         if re.search(rf"^{re.escape(aspect)}: ", rationale, re.MULTILINE)
     )
-    ranges = {aspect: max(scores) - min(scores) for aspect, scores in values.items()}
+    ranges = {}
+    for aspect, scores in values.items():
+        ranges[aspect] = max(scores) - min(scores)
     return max(ranges, key=ranges.__getitem__, default="")
 
 
@@ -405,7 +415,9 @@ def _scored_caption(record: Record, reason: str) -> Picture:
     scores = record.verdict.scores
     captions = []
     for aspect in preferred(list(scores)):
-        captions.append(f"{_caption_name(aspect)} {scores[aspect]:.2f}")
+        name = _caption_name(aspect)
+        score = scores[aspect]
+        captions.append(f"{name} {score:.2f}")
     caption = ", ".join(captions) or str(record.verdict.status)
     ratings = mean_ratings(record)
     if ratings:
@@ -455,16 +467,25 @@ def _contest_caption(
     texts = []
     for points, verb in _OUTCOMES.items():
         if points in rivals:
-            names = enumeration([*dict.fromkeys(rivals[points])])
-            texts.append(f"{verb} {names}")
+            distinct = list(dict.fromkeys(rivals[points]))
+            texts.append(f"{verb} {enumeration(distinct)}")
     text = "; ".join(texts)
-    if len(values) > 1:
-        text = f"won {values.count(1.0)} of {len(values)}: {text}"
+    contest_count = len(values)
+    if contest_count > 1:
+        wins = values.count(1.0)
+        text = f"won {wins} of {contest_count}: {text}"
     most_points, _, rationale = max(results, key=lambda result: result[0])
     reason = ""
     if most_points or len(contests) > 1:
         reason = rationale
-    return Picture("", "no image", True, mean_of(values), text, reason)
+    return Picture(
+        "",
+        "no image",
+        True,
+        mean_of(values),
+        text,
+        reason,
+    )
 
 
 def _pictures(
@@ -483,7 +504,10 @@ def _pictures(
     first_images = outputs[0].images if outputs else {}
     conditions = [role for role in first_images if not _is_output(role)]
     conditions.sort(key=_condition_place)
-    pictures = [Picture(role, thumbnail_of(first_images[role])) for role in conditions]
+    pictures = []
+    for role in conditions:
+        thumbnail = thumbnail_of(first_images[role])
+        pictures.append(Picture(role, thumbnail))
     for sample, name in zip(outputs, names, strict=True):
         caption = captions.get(sample.id, Picture("", "no image", True))
         roles = [role for role in sample.images if _is_output(role)]
@@ -601,13 +625,15 @@ def _steps(verdict: Verdict, room: int) -> tuple[list[GalleryVerdictStep], int]:
         room -= len(excerpt)
         step_scores = step.scores or step.bounds or ()
         scores = ", ".join(f"{score:g}" for score in step_scores)
-        steps.append(GalleryVerdictStep(step.label, str(step.status), scores, excerpt))
+        status = str(step.status)
+        steps.append(GalleryVerdictStep(step.label, status, scores, excerpt))
     return steps, left_out
 
 
 def scores_text(scores: Mapping[str, float]) -> str:
     """Scores by aspect in words."""
-    return ", ".join(f"{aspect} {value:.2f}" for aspect, value in scores.items())
+    texts = [f"{aspect} {value:.2f}" for aspect, value in scores.items()]
+    return ", ".join(texts)
 
 
 def _contest_answer(record: Record) -> str:
@@ -625,7 +651,8 @@ def _contest_answer(record: Record) -> str:
         for order, value in choice.preferences.items()
     ]
     for n, scores in enumerate(choice.scores, start=1):
-        parts.append(f"{n}: {scores_text(scores) or 'no score'}")
+        score = scores_text(scores) or "no score"
+        parts.append(f"{n}: {score}")
     text = _worded(answer(record), record) or "no answer"
     if parts:
         text += f" ({'; '.join(parts)})"
@@ -652,9 +679,10 @@ def _values(values: Sequence[float]) -> str:
 
 
 def _cut(text: str, length: int = _MOST_TEXT) -> str:
-    if len(text) <= length:
+    total = len(text)
+    if total <= length:
         return text
-    return f"{text[:length]}… (truncated, {len(text)} characters in total)"
+    return f"{text[:length]}… (truncated, {total} characters in total)"
 
 
 def reasons(record: Record) -> str:
@@ -666,7 +694,8 @@ def reasons(record: Record) -> str:
     for line in (verdict.rationale or verdict.reason).split("\n"):
         order, colon, reason = line.partition(": ")
         if order in (FORWARD, REVERSE) and colon:
-            line = f"{order} ({_letters(order, record)}): {reason}"
+            letters = _letters(order, record)
+            line = f"{order} ({letters}): {reason}"
         lines.append(line)
     return "\n".join(lines)
 
@@ -676,7 +705,8 @@ def _letters(order: str, record: Record) -> str:
     numbers = presentation_order(order, len(record.candidates))
     texts = []
     for letter, number in zip(LETTERS, numbers, strict=False):
-        name = record.candidates[number - 1].image_model or f"image {number}"
+        candidate = record.candidates[number - 1]
+        name = candidate.image_model or f"image {number}"
         texts.append(f"{letter}: {name}")
     return ", ".join(texts)
 
