@@ -286,7 +286,7 @@ def test_without_anything_defined_there_is_no_p(statistic):
 FIRST, SECOND, HUMAN = tables()
 LACKING = SECOND.copy()
 LACKING[0, 0] = NAN
-ONE_ONLY = r"items in only one \(1\)"
+ONE_ONLY = "got 1 with a score from only one"
 ENTRIES = "must have 7 entries .* `parts` 3 .* got 3"
 
 

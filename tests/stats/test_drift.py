@@ -93,5 +93,5 @@ def test_without_a_score_there_is_no_mean_and_the_others_are_tested():
 
 
 def test_one_column_is_refused():
-    with pytest.raises(ValueError, match="at least one repeat"):
+    with pytest.raises(ValueError, match="a column for each repeat"):
         drift_tests([[1]], [[1]], [[1]])

@@ -301,8 +301,8 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
             "which had no image or no answer from the server."
         )
     power = (
-        f"With {report.n} samples, a difference smaller than the last column "
-        "is missed in more than one of five cases."
+        f"With {report.n} samples, a difference below the one in the last column "
+        "is missed more than one time in five."
     )
     answer = _answer_line(report, judge)
     return [answer, *notes, "", *_tests_table(report), "", power, *_means_table(report)]

@@ -115,7 +115,7 @@ def _of_verdicts(files: Sequence[str], partial: bool) -> list[ToLabel]:
                 if sample and judged.setdefault(record.id, sample) != sample:
                     raise VievalError(
                         f"{record.id} must have the same images in all files, but "
-                        f"{file} has others; put each model's images in a separate "
+                        f"{file} has different ones; put each model's images in a separate "
                         "folder and score them together: `vieval score NEW OLD --out "
                         "both.jsonl`"
                     )

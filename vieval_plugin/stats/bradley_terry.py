@@ -57,8 +57,8 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
     tied = np.asarray(ties, dtype=float)
     if not _are_contest_tables(won, tied):
         raise ValueError(
-            "wins and ties must be square tables over the same models, and ties must "
-            "be symmetric"
+            "wins and ties must be square tables over the same models "
+            f"(ties symmetric), got shapes {won.shape} and {tied.shape}"
         )
     models = len(won)
     if _pieces(won + tied) > 1 or not won.any():

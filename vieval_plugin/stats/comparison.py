@@ -509,6 +509,6 @@ def require_same_items(first: Floats, second: Floats) -> None:
     mismatch_count = int(np.count_nonzero(is_mismatch))
     if mismatch_count:
         raise ValueError(
-            "both must have scores for the same items, got items in only one "
-            f"({mismatch_count})"
+            "both must have scores for the same items, "
+            f"got {mismatch_count} with a score from only one"
         )

@@ -87,7 +87,10 @@ def drift_tests(
     scores = np.asarray(scores, dtype=float)
     usable = np.asarray(usable, dtype=float)
     if codes.shape[1] < 2:
-        raise ValueError("answers must include at least one repeat and the new ones")
+        raise ValueError(
+            "`codes` must have a column for each repeat and one for the new answers, "
+            f"got shape {codes.shape}"
+        )
     complete = scores[~np.isnan(scores).any(axis=1)]
     quantities = (
         _changed_answers(codes),

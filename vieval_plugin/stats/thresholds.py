@@ -165,7 +165,10 @@ def nested(
     human_votes = np.asarray(human)
     fold = fold_of(groups, folds, seed)
     if fold.shape != first_scores.shape or human_votes.shape != first_scores.shape:
-        raise ValueError("each contest must have a group and a human vote")
+        raise ValueError(
+            "each contest must have a group and a human vote, got shapes "
+            f"{first_scores.shape}, {fold.shape} and {human_votes.shape}"
+        )
     votes = np.full(first_scores.shape, NONE, dtype=np.int64)
     for held_out in np.unique(fold):
         inside = fold == held_out

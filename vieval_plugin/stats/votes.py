@@ -395,5 +395,8 @@ def codes(votes: ArrayLike, lowest: int = NONE) -> Ints:
     """Votes as an array; ValueError for codes not from `lowest` on."""
     vote_codes = np.asarray(votes)
     if vote_codes.size and not np.isin(vote_codes, range(lowest, TIE + 1)).all():
-        raise ValueError(f"votes must be whole numbers from {lowest} to {TIE}")
+        raise ValueError(
+            f"votes must be whole numbers from {lowest} to {TIE}, "
+            f"got {', '.join(map(str, np.unique(vote_codes)))}"
+        )
     return vote_codes.astype(np.int64)
