@@ -210,7 +210,7 @@ def test_judges_that_do_not_cover_the_benchmark_are_not_ranked_but_compared():
     assert found.pair_of("one part", "few").n == 28
     assert found.beats("one part", "all")
     alone = compared(runs[0], runs[2])["SC"]
-    assert (len(alone.all_pairs), alone.ranked) == (1, [])
+    assert (len(alone.all_pairs), alone.ranked) == (1, ())
 
 
 def test_failures_count_as_the_policy_has_it():
