@@ -15,11 +15,10 @@ import PIL.PngImagePlugin
 import pytest
 
 from tests.pictures import encoded
-from tests.refusals import refuses
 from tests.stored_results import write_lines
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.benchmarks.vieval_demo.contests import contests
-from vieval_plugin.judges.contests import Contest, Votes
+from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.labelling.page import label_page
 from vieval_plugin.labelling.sources import ToLabel
@@ -283,22 +282,14 @@ def test_another_is_drawn_for_an_unreadable_image(tmp_path, vieval, bad, contest
 
 def test_verdicts_on_missing_images_are_left_out(tmp_path, vieval):
     verdicts, page = tmp_path / "v.jsonl", tmp_path / "page.html"
-    gone, other = (row(u, images={"output": f"{n}.png"}) for u, n in ("2c", "3b"))
-    samples = write(tmp_path, row("1"), gone, other, 5)
+    samples = write(tmp_path, row("1"), row("2", images={"output": "b.png"}), 5)
     for name, colour in (("a", "red"), ("b", "blue")):
         (tmp_path / f"{name}.png").write_bytes(png(colour=colour))
     vieval("score", samples, "--judge", "sharpness", "--out", verdicts, code=1)
     (tmp_path / "b.png").unlink()
     shown = vieval("label", verdicts, "--out", page).out
     assert [key[2] for key in keys_of(page.read_text())] == ["1"]
-    missing = "left out 3 of 4 samples, because the image is missing or unreadable"
+    missing = "left out 2 of 3 samples, because the image is missing or unreadable"
     assert f"{missing} (first: own/tig/m/2: " in shown
-    plan = tmp_path / "page.plan.json"
-    following = f"`vieval rank {verdicts} --human {plan} labels-*.csv`"
+    following = f"--human {tmp_path / 'page.plan.json'} labels-*.csv`"
     assert shown.rstrip("\n").endswith(following)
-
-
-def test_a_ranking_of_three_is_no_question_that_the_page_asks():
-    three = tuple(own(model=model, output=png()) for model in "abc")
-    judged = Contest(SampleId("own", "tig", "", "1"), three)
-    refuses("line 1: a contest must have two candidates, got 3", page_of, judged)
