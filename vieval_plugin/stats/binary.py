@@ -79,7 +79,9 @@ def resampled_auroc(
 
 
 def preference_points(
-    preferred_first: ArrayLike, score_first: ArrayLike, score_second: ArrayLike
+    preferred_first: ArrayLike,
+    score_first: ArrayLike,
+    score_second: ArrayLike,
 ) -> Floats:
     """Points of preference pairs, whose mean is how often the one that people prefer has the higher
     score.

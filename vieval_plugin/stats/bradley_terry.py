@@ -92,7 +92,11 @@ def _are_contest_tables(won: Floats, tied: Floats) -> bool:
     return bool(are_counts and (tied == tied.T).all())
 
 
-def _effects(first: Ints, models: int, second: Ints) -> Floats:
+def _effects(
+    first: Ints,
+    models: int,
+    second: Ints,
+) -> Floats:
     # of each pair and outcome, its effect on each strength and on the tie parameter: the log
     # likelihood is linear in these
     design = np.zeros((len(first), 3, models + 1))
@@ -105,7 +109,11 @@ def _effects(first: Ints, models: int, second: Ints) -> Floats:
     return design
 
 
-def resampled_strengths(wins: ArrayLike, ties: ArrayLike, counts: Ints) -> Floats:
+def resampled_strengths(
+    wins: ArrayLike,
+    ties: ArrayLike,
+    counts: Ints,
+) -> Floats:
     """The logarithms of strengths in each resample of a bootstrap over groups of contests, such as
     prompts.
 

@@ -270,7 +270,10 @@ def _is_exact(units: int, permutations: int = PERMUTATIONS) -> bool:
 
 
 def _swaps(
-    units: int, is_exact: bool, permutations: int, seed: Seed
+    units: int,
+    is_exact: bool,
+    permutations: int,
+    seed: Seed,
 ) -> Iterator[Bools]:
     """Blocks of swaps: of an exact test all, else as many as `permutations` at random."""
     if is_exact:
@@ -320,7 +323,9 @@ def _largest_block(units: int) -> int:
 
 
 def resampled_differences(
-    statistic: PairedStatistic, resamples: int = RESAMPLES, seed: Seed = 0
+    statistic: PairedStatistic,
+    resamples: int = RESAMPLES,
+    seed: Seed = 0,
 ) -> Floats:
     """The difference in each resample of the cluster bootstrap, the same groups for both judges.
 

@@ -154,7 +154,11 @@ def _differ(codes: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(codes[:, :, None] != codes[:, None, :])
 
 
-def _mean_answer(name: str, answers: Floats, item: float) -> _Quantity:
+def _mean_answer(
+    name: str,
+    answers: Floats,
+    item: float,
+) -> _Quantity:
     """The mean of answers, each less the mean of the item's others."""
     latest = _mean(answers[:, -1])
     earlier = _mean(answers[:, :-1])

@@ -103,7 +103,11 @@ class Estimate:
             0.0 - self.low,
         )
 
-    def clipped(self, minimum: float, maximum: float) -> Estimate:
+    def clipped(
+        self,
+        minimum: float,
+        maximum: float,
+    ) -> Estimate:
         """Return the same with value and ends inside a scale."""
         ends = np.array([self.value, self.low, self.high], dtype=float)
         value, low, high = np.clip(ends, minimum, maximum).tolist()

@@ -60,7 +60,10 @@ def sign_flip_p(differences: ArrayLike) -> float:
 
 
 def pair_agreement(
-    first: int, second: int, judged: ArrayLike, rated: ArrayLike
+    first: int,
+    second: int,
+    judged: ArrayLike,
+    rated: ArrayLike,
 ) -> PairAgreement:
     """Agreement on two generators: hard by the signs of both mean differences, soft by how near the
     two p are.

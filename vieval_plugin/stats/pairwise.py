@@ -259,7 +259,10 @@ def _bin_totals(cells: _Cells, bins: _Bins) -> Ints:
 
 
 def _key_totals(
-    cells: _Cells, bins: _Bins, opened: Ints, at_start: Ints
+    cells: _Cells,
+    bins: _Bins,
+    opened: Ints,
+    at_start: Ints,
 ) -> tuple[Ints, Ints]:
     """The keys in some bins, and the gain up to each as epsilon."""
     first = bins.start(int(opened[0]))

@@ -124,7 +124,10 @@ def prediction_powered_mean(
 
 
 def _strata(
-    ratings: Floats, scores: Floats, members: Ints, stratum: Ints
+    ratings: Floats,
+    scores: Floats,
+    members: Ints,
+    stratum: Ints,
 ) -> list[_Stratum]:
     parts = []
     for number in np.unique(stratum):
@@ -135,7 +138,10 @@ def _strata(
 
 
 def _group_deviations(
-    parts: Sequence[_Stratum], shares: Floats, weight: float, groups: int
+    parts: Sequence[_Stratum],
+    shares: Floats,
+    weight: float,
+    groups: int,
 ) -> Floats:
     """Contribution of each group to the error of the mean over strata."""
     deviations = np.zeros(groups)
@@ -287,7 +293,11 @@ def _deviations(first: PredictionPoweredMean, second: PredictionPoweredMean) -> 
     )
 
 
-def _mean_interval(value: float, deviations: Floats, quantile: float) -> Estimate:
+def _mean_interval(
+    value: float,
+    deviations: Floats,
+    quantile: float,
+) -> Estimate:
     reach = quantile * math.sqrt(float((deviations**2).sum()))
     return Estimate(
         value,
@@ -352,7 +362,11 @@ class _Stratum:
         prediction = weight * self.scores[~rated].mean()
         return float(residuals.mean() + prediction)
 
-    def deviations(self, weight: float, groups: int) -> Floats:
+    def deviations(
+        self,
+        weight: float,
+        groups: int,
+    ) -> Floats:
         """Contribution of each of all `groups` to the error of the mean; 0 of those in other
         strata.
         """
@@ -382,7 +396,11 @@ def _centred(
     return np.asarray(np.bincount(members, deviations, groups))
 
 
-def _joined(stratum: Ints, members: Ints, rated: Bools) -> Ints:
+def _joined(
+    stratum: Ints,
+    members: Ints,
+    rated: Bools,
+) -> Ints:
     """Strata, those with fewer than two rated groups taken together, and with the next smallest
     if that is not enough.
     """

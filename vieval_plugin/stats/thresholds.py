@@ -213,7 +213,10 @@ def fold_of(
 
 
 def _tied_contests(
-    human_votes: Ints, scheme: VoteScheme, distance: Floats, middle: Floats
+    human_votes: Ints,
+    scheme: VoteScheme,
+    distance: Floats,
+    middle: Floats,
 ) -> Ints:
     """Indices of the contests with finite scores that people tie, the nearest scores first."""
     ties = (
@@ -225,7 +228,9 @@ def _tied_contests(
 
 
 def _won_distances(
-    distance: Floats, human_votes: Ints, is_first_higher: Bools
+    distance: Floats,
+    human_votes: Ints,
+    is_first_higher: Bools,
 ) -> Floats:
     """Sorted distances of the contests in which people prefer the higher score."""
     winner = np.where(is_first_higher, FIRST, SECOND)

@@ -90,7 +90,9 @@ class TwoJudges(NamedTuple):
 
 
 def points(
-    votes: ArrayLike, human: ArrayLike, scheme: VoteScheme = "four_way"
+    votes: ArrayLike,
+    human: ArrayLike,
+    scheme: VoteScheme = "four_way",
 ) -> Floats:
     """Points of a judge: 1 in each contest in which it is right.
 
@@ -227,7 +229,9 @@ def two_judges(
 
 
 def _expanded(
-    estimate: Estimate, points: Floats, groups: Sequence[Hashable]
+    estimate: Estimate,
+    points: Floats,
+    groups: Sequence[Hashable],
 ) -> Estimate:
     """A share with its interval expanded for the number of groups with contests that count."""
     counting = {
@@ -275,7 +279,9 @@ def group_points(
 
 
 def annotator_points(
-    votes: ArrayLike, annotations: ArrayLike, scheme: VoteScheme = "four_way"
+    votes: ArrayLike,
+    annotations: ArrayLike,
+    scheme: VoteScheme = "four_way",
 ) -> Floats:
     """Points of a judge against each annotator.
 
@@ -352,7 +358,11 @@ def best_constant(human: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
     return np.where(counts, best, np.nan)
 
 
-def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:
+def _points(
+    votes: ArrayLike,
+    human: ArrayLike,
+    scheme: VoteScheme,
+) -> Floats:
     """`points` for people's votes of which some may be `NONE`: these do not count."""
     judge_votes = codes(votes)
     human_votes = codes(human)
