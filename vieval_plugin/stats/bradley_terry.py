@@ -66,7 +66,10 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
         undecided_logs = np.zeros(models)
         if not equal:
             undecided_logs = np.full(models, np.nan)
-        return Strengths(undecided_logs, math.nan)
+        return Strengths(
+            log_strengths=undecided_logs,
+            tie=math.nan,
+        )
     first, second = np.triu_indices(models, 1)
     first_wins = won[first, second]
     second_wins = won[second, first]
@@ -80,7 +83,10 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
         design_without_ties = design[:, :2, :models]
         parameters = _likeliest(outcomes[:, :2], design_without_ties)
     logs = parameters[:models]
-    return Strengths(logs - logs.mean(), tie)
+    return Strengths(
+        log_strengths=logs - logs.mean(),
+        tie=tie,
+    )
 
 
 def _are_contest_tables(won: Floats, tied: Floats) -> bool:

@@ -248,16 +248,16 @@ def improvement(
         means = counts @ sums / (counts @ items)
         low, high = expanded_interval(means, len(names))
         return Estimate(
-            float(sums.sum() / items.sum()),
-            low,
-            high,
+            value=float(sums.sum() / items.sum()),
+            low=low,
+            high=high,
         )
 
     apparent = float((fitted - raw).mean()), float((fitted - mean).mean())
     return Improvement(
-        gain(calibrated - raw),
-        gain(calibrated - constant),
-        apparent,
+        over_raw=gain(calibrated - raw),
+        over_constant=gain(calibrated - constant),
+        apparent=apparent,
     )
 
 

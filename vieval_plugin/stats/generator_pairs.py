@@ -84,10 +84,10 @@ def pair_agreement(
     else:
         hard = float(signs[0] == signs[1])
     return PairAgreement(
-        first,
-        second,
-        hard,
-        1 - abs(by_judge - by_people),
+        first=first,
+        second=second,
+        hard=hard,
+        soft=1 - abs(by_judge - by_people),
     )
 
 

@@ -112,7 +112,10 @@ def best_thresholds(
     won = _won_distances(distance, human_votes, first_scores > second_scores)
     tied = _tied_contests(human_votes, scheme, distance, middle)
     if scheme == "decisive" or len(tied) == 0:
-        return Thresholds(0.0, -math.inf)
+        return Thresholds(
+            tie=0.0,
+            good=-math.inf,
+        )
     distance = distance[tied]
     middle = middle[tied]
     good = human_votes[tied] == BOTH_GOOD
@@ -128,7 +131,10 @@ def best_thresholds(
     lowest_good = -math.inf
     if separates_ties:
         lowest_good = _best_good(middle[:n], good[:n])
-    return Thresholds(float(tie_candidates[best]), lowest_good)
+    return Thresholds(
+        tie=float(tie_candidates[best]),
+        good=lowest_good,
+    )
 
 
 def nested(

@@ -172,7 +172,14 @@ def share(
     low, high = interval(shares)
     value = mean(points)
     reasons = (reason or "no contest counts",) if math.isnan(value) else ()
-    return Estimate(value, low, high, shares, int(counts.sum()), reasons)
+    return Estimate(
+        value=value,
+        low=low,
+        high=high,
+        resamples=shares,
+        n=int(counts.sum()),
+        reasons=reasons,
+    )
 
 
 def two_judges(
