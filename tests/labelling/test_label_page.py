@@ -226,29 +226,24 @@ def test_a_plan_stands_beside_the_page_and_asks_up_to_its_looks(tmp_path, vieval
         assert reason in vieval(*more, code=1).err
 
 
+FOUR_WAY = {"1": "first", "2": "second", "3": "both good", "4": "both bad"}
+STEPS = {"0": "0", "1": "0.25", "2": "0.5", "3": "0.75", "4": "1"}
+
+
 def test_own_contests_and_benchmarks_are_labelled(tmp_path, vieval):
-    for name, colour in (("a", "red"), ("b", "blue")):
-        (tmp_path / f"{name}.png").write_bytes(png(colour=colour))
-    pair = {"texts": {"prompt": "a cube"}, "candidates": candidates("a.png", "b.png")}
-    path, out = write(tmp_path, {"id": "x", **pair}), tmp_path / "page.html"
-
-    def labelled(*arguments):
-        """What the command prints; the keys and answers of its page."""
-        said = vieval("label", *arguments, "--out", out).out
+    (tmp_path / "a.png").write_bytes(png())
+    pair = {"texts": {"prompt": "a cube"}, "candidates": candidates("a.png", "a.png")}
+    own, out = write(tmp_path, {"id": "x", **pair}), tmp_path / "page.html"
+    votes = {"1": "first", "2": "second", "3": "tie"}
+    for source, benchmark, answers in (
+        ((own, "--kind", "tig"), ("own", "tig"), {"vote": votes}),
+        (("vieval_demo_contests/tie",), CONTESTS, {"vote": FOUR_WAY}),
+        (("vieval_demo/tie",), ("vieval_demo", "tie"), {"SC": STEPS, "PQ": STEPS}),
+    ):
+        vieval("label", *source, "--out", out)
         page = out.read_text()
-        return said, keys_of(page), data_of(page)["answers"]
-
-    said, keys, answers = labelled(path, "--kind", "tig")
-    assert "votes on pairs cannot correct a judge's means" in said
-    assert [key[:5] for key in keys] == [["own", "tig", "x", "", ""]]
-    assert answers == {"vote": {"1": "first", "2": "second", "3": "tie"}}
-    _, _, answers = labelled("vieval_demo_contests/tie", "--n", 3)
-    four_way = {"1": "first", "2": "second", "3": "both good", "4": "both bad"}
-    assert answers == {"vote": four_way}
-    _, keys, answers = labelled("vieval_demo/tie", "--n", 7)
-    assert {tuple(key[:2]) for key in keys} == {("vieval_demo", "tie")}
-    steps = {"0": "0", "1": "0.25", "2": "0.5", "3": "0.75", "4": "1"}
-    assert answers == {"SC": steps, "PQ": steps}
+        assert data_of(page)["answers"] == answers
+        assert {tuple(key[:2]) for key in keys_of(page)} == {benchmark}
 
 
 NEGATIVE = encoded(PIL.Image.new("F", (8, 8), -1.5), "TIFF")
