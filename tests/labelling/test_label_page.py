@@ -227,6 +227,7 @@ def test_a_plan_stands_beside_the_page_and_asks_up_to_its_looks(tmp_path, vieval
 
 
 FOUR_WAY = {"1": "first", "2": "second", "3": "both good", "4": "both bad"}
+DEMO = ("vieval_demo_contests", "tie")
 STEPS = {"0": "0", "1": "0.25", "2": "0.5", "3": "0.75", "4": "1"}
 
 
@@ -237,7 +238,7 @@ def test_own_contests_and_benchmarks_are_labelled(tmp_path, vieval):
     votes = {"1": "first", "2": "second", "3": "tie"}
     for source, benchmark, answers in (
         ((own, "--kind", "tig"), ("own", "tig"), {"vote": votes}),
-        (("vieval_demo_contests/tie",), CONTESTS, {"vote": FOUR_WAY}),
+        (("vieval_demo_contests/tie",), DEMO, {"vote": FOUR_WAY}),
         (("vieval_demo/tie",), ("vieval_demo", "tie"), {"SC": STEPS, "PQ": STEPS}),
     ):
         vieval("label", *source, "--out", out)

@@ -260,7 +260,12 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
         if not any(answer.status in _NO_ANSWER for answer in (*repeats, verdict))
     ]
     if not rows:
-        return DriftReport((), 0, len(fresh), ())
+        return DriftReport(
+            tests=(),
+            n=0,
+            total=len(fresh),
+            means=(),
+        )
     scores = np.array(
         [[score_of(verdict) for verdict in verdicts] for _, verdicts in rows]
     )
@@ -273,10 +278,10 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
     tests = drift_tests(codes, scores, usable, seed)
     means = tuple(_means(rows))
     return DriftReport(
-        tests,
-        len(rows),
-        len(fresh),
-        means,
+        tests=tests,
+        n=len(rows),
+        total=len(fresh),
+        means=means,
     )
 
 

@@ -137,15 +137,15 @@ class WithAnnotators(Annotated, Report):
                 numbers += self._judge_numbers(run, judged[run.label], part, bootstrap)
             ends = (-1.0, 1.0)
             statistic = RankedStatistic(
-                part,
-                OVERALL,
-                _LEADING,
-                "Spearman",
-                f"Spearman's correlation of overall scores with the mean of all annotators, {part}",
-                _WHY,
-                ends,
-                partial(self._compared, part, runs),
-                tuple(_references(annotator_numbers, part)),
+                part=part,
+                aspect=OVERALL,
+                statistic=_LEADING,
+                measured="Spearman",
+                title=f"Spearman's correlation of overall scores with the mean of all annotators, {part}",
+                why=_WHY,
+                ends=ends,
+                compared=partial(self._compared, part, runs),
+                references=tuple(_references(annotator_numbers, part)),
             )
             ranked.append(statistic)
         return Findings(
@@ -290,7 +290,14 @@ def _number(
     statistic: Statistic,
     role: Role = "judge",
 ) -> Number:
-    key = Key("statistics", part, "", label, statistic.name, statistic.aspect)
+    key = Key(
+        table="statistics",
+        task=part,
+        image_model="",
+        judge=label,
+        statistic=statistic.name,
+        aspect=statistic.aspect,
+    )
     return Number(
         label, estimate, part, statistic.aspect, statistic.name, role, key=key
     )

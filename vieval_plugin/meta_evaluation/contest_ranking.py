@@ -177,7 +177,14 @@ def contest_strengths(
         )
         numbers.append(number)
     tie = fitted.tie if shares else np.nan
-    return ContestStrengths(tuple(numbers), shares, tie, answers, len(codes), reason)
+    return ContestStrengths(
+        numbers=tuple(numbers),
+        shares=shares,
+        tie=tie,
+        answered_pairs=answers,
+        pairs_asked=len(codes),
+        reason=reason,
+    )
 
 
 def _strength_estimates(
