@@ -1,6 +1,4 @@
-"""Judges two by two, each pair on what both scored: against every swap enumerated, and never
-changed by a third judge.
-"""
+"""Judges two by two, each pair on what both scored, whoever else is there."""
 
 import itertools
 import math
@@ -354,9 +352,7 @@ def not_above(compared):
 
 @pytest.mark.parametrize(("right", "above"), [(0.9, True), (0.5, False), (0.2, False)])
 def test_an_accuracy_is_above_its_constant_where_the_paired_difference_is(right, above):
-    """The constant that is best on a judge's own items counts, and wrong answers are no argument
-    for a judge.
-    """
+    """The constant that is best on a judge's own items counts."""
     rng = np.random.default_rng(4)
     items = {
         f"i{n}": JudgedItem(f"g{n // 2}", float(rng.random() < right))

@@ -1,6 +1,4 @@
-"""Scores that were filled in without judging: what repeats the request, and zeros with a
-reasoning that recurs.
-"""
+"""Scores filled in without judging: echoes of the request, and recurring zeros."""
 
 import pytest
 

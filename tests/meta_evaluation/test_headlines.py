@@ -1,6 +1,4 @@
-"""What each report object puts first: the number that its tables have, beside people and answers
-that never look.
-"""
+"""Headlines of each kind of report, with their references."""
 
 import math
 from dataclasses import replace

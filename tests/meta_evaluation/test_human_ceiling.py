@@ -70,9 +70,7 @@ def test_one_annotator_is_no_ceiling():
 
 
 def test_the_interval_of_agreement_allows_for_resamples_that_lie_above_it():
-    """With few instructions most resamples lie above the number, and the plain percentiles with
-    them.
-    """
+    """With few instructions, most resamples lie above the number."""
     rng = np.random.default_rng(2)
     rows = []
     for number in range(25):

@@ -1,6 +1,4 @@
-"""Leaderboards of simulated judges, 5 or 20 runs of three judges;
-bench/leaderboard_simulation.py has 200 runs of twelve.
-"""
+"""Leaderboards of three simulated judges, in 5 or 20 runs."""
 
 import numpy as np
 import pytest
@@ -34,9 +32,7 @@ def test_equal_judges_are_seldom_called_different(simulation, runs):
 
 @pytest.mark.slow
 def test_missing_samples_move_a_judges_own_number_and_not_its_tests(simulation, runs):
-    """Failing on hard samples raises the number of a judge; on what both scored it gains
-    nothing.
-    """
+    """Failing on hard samples raises a judge's number, but not its tests."""
     judge, complete = simulation.incomplete_judge(LEVELS), simulation.COMPLETE
     bounds = {simulation.AT_RANDOM: (-0.01, 0.01), simulation.HARDEST: (0.005, 0.05)}
     for scenario, (least, most) in bounds.items():

@@ -1,6 +1,4 @@
-"""What systems are ranked by, with its words: every outcome has a sentence, and a package brings a
-measure in one file.
-"""
+"""Measures: every outcome has a sentence, and a package brings one in one file."""
 
 import ast
 import json

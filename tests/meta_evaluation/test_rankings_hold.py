@@ -1,6 +1,4 @@
-"""Leaderboards of generators of known truth: who is better is told to be, and who is as good is
-not told apart.
-"""
+"""Leaderboards of generators of known quality."""
 
 import numpy as np
 import pytest

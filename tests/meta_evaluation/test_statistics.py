@@ -1,6 +1,4 @@
-"""A statistic of your own, declared once: the engine gives it a name, an interval, a CSV row, a
-headline and a test.
-"""
+"""A statistic of your own: name, interval, CSV row, headline and test."""
 
 from shlex import split
 

@@ -1,6 +1,4 @@
-"""Agreement of two judges on recorded votes: where they agree, the first is right more often
-than elsewhere.
-"""
+"""Agreement of two judges on recorded votes and scores."""
 
 import re
 from dataclasses import replace

@@ -42,9 +42,7 @@ def tables(records, aspects=("O",), report=REPORT):
 
 
 def found(rows):
-    """Who, on which pairs: how many were scored, the share that was right, how many untied, the
-    share of these.
-    """
+    """By who, on which pairs: scored, share right, untied, share right of these."""
     return {
         row[1:4]: (row[4], row[5].split()[0], row[6], row[7].split()[0]) for row in rows
     }
@@ -85,9 +83,7 @@ def test_a_judge_that_votes_stands_beside_the_rating_of_the_whole_image():
 
 
 def test_strengths_are_those_of_the_model_by_hand():
-    """Of two image models that won 3 and 1 of 4, the logarithms of strengths are half of log 3
-    and its negative.
-    """
+    """Of models that won 3 and 1 of 4, the log strengths are half of log 3."""
     made = [
         record(str(n), "first" if n else "second", ((1.0,), (0.5,)), scores(0.4, 0.4))
         for n in range(4)

@@ -1,6 +1,4 @@
-"""Contests from observations to numbers, by hand and by brute force: votes, rankings, names and
-intervals.
-"""
+"""Contests from observations to numbers: votes, rankings and intervals."""
 
 import itertools
 import math

@@ -1,6 +1,4 @@
-"""Votes that follow from scores and preferences: by thresholds that never see what they are used
-on.
-"""
+"""Votes from scores and preferences, by thresholds of other contests."""
 
 import itertools
 import math

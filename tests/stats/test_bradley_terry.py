@@ -1,6 +1,4 @@
-"""Strengths of image models from contests: they satisfy the equations that the likeliest ones
-must.
-"""
+"""Strengths of image models satisfy the equations of the likeliest ones."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,4 @@
-"""Calibration on recorded scores: when it is accepted, and that nothing of a held-out label is
-in its prediction.
-"""
+"""Calibration on recorded scores: acceptance, and held-out predictions."""
 
 import math
 
@@ -35,9 +33,7 @@ def tasks(shared_data):
 
 
 def acceptances(tasks, labels, make=lambda task, rng: task):
-    """How often of some runs a calibration is accepted, with so many labels of each task; tasks
-    are remade each time.
-    """
+    """Runs in which a calibration of so many labels a task is accepted."""
     wins = 0
     for seed in range(RUNS):
         rng = np.random.default_rng(seed)
@@ -112,9 +108,7 @@ def test_a_fit_is_the_best_increasing_one_and_a_generator_alone_cannot_be_left_o
 
 
 def test_a_task_type_of_noise_is_refused_by_its_own_labels():
-    """Two task types with a judge that people follow, one with numbers at random, and one with
-    few labels.
-    """
+    """Two task types that a judge knows, one of noise, and one with few labels."""
     refused = []
     for seed in range(20):
         rng = np.random.default_rng(seed)

@@ -1,6 +1,4 @@
-"""Paired tests against all swaps enumerated, intervals against draws materialised, and the sizes
-of the tests.
-"""
+"""Paired tests against all swaps, and intervals against draws materialised."""
 
 import itertools
 import math
@@ -38,9 +36,7 @@ def all_swaps(units):
 
 
 def tables(rows=7, models=3, missing=True, seed=0):
-    """Scores of two judges on different scales, with ties, and people's; the same cells missing
-    in all three.
-    """
+    """Scores of two judges on different scales, and people's, with common gaps."""
     rng = np.random.default_rng(seed)
     human = rng.integers(0, 5, (rows, models)).astype(float)
     first = np.round(human + rng.normal(0, 1, human.shape))
@@ -52,9 +48,7 @@ def tables(rows=7, models=3, missing=True, seed=0):
 
 
 def naive_average(scores, human, coefficient="pearson", parts=None):
-    """Fisher's average over image models (of a part, then over parts), one coefficient after the
-    other.
-    """
+    """Fisher's average over image models (of a part, then over parts), in loops."""
     found = {}
     for model in range(human.shape[1]):
         have = ~np.isnan(human[:, model])
@@ -391,9 +385,7 @@ def test_p_of_independence_is_that_of_all_permutations():
 
 
 def test_a_judge_that_does_not_look_at_images_is_above_0_in_one_case_of_40_and_one_that_does_always():
-    """Both people and judge have instructions of their own that they like: single scores
-    permuted would say more.
-    """
+    """People and judge each like some instructions, so these are permuted whole."""
     above = dict.fromkeys(("blind", "looks"), 0)
     for seed in range(200):
         rng = np.random.default_rng(seed)

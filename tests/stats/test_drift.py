@@ -10,9 +10,7 @@ ITEMS, REPEATS = 200, 3
 
 
 def answers(rng, noise):
-    """Integer scores 0 to 10 of a judge that changes each answer by one point with the chance
-    `noise` of two.
-    """
+    """Scores 0 to 10 of a judge that changes answers by 1 with chance `noise`."""
     level = rng.integers(2, 9, size=(ITEMS, 1))
     chances = [noise / 2, 1 - noise, noise / 2]
     return level + rng.choice([-1, 0, 1], p=chances, size=(ITEMS, REPEATS + 1))

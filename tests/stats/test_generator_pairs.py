@@ -1,6 +1,4 @@
-"""Pairwise accuracy of generators: by hand, by random signs, and on the recorded logs of
-ImagenHub.
-"""
+"""Pairwise accuracy of generators: by hand, by random signs, and on recorded logs."""
 
 import itertools
 import math
@@ -75,9 +73,7 @@ def test_the_interval_is_that_of_generators_and_not_of_pairs():
 
 
 def test_gpt_4o_orders_image_models_of_imagenhub_nearly_as_people_do(shared_data):
-    """On O, zero-shot, failures left out: a judge's difference is over prompts that it scored of
-    both, people's over all.
-    """
+    """On O, with failures left out of a judge's differences."""
     known = registry.benchmark("imagenhub")
     parts = known.parts
     judged = [sample for part in parts for sample in known.load(shared_data, part)]

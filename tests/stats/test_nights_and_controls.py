@@ -1,6 +1,4 @@
-"""CUSUM of nights and the statistics of a positive control, each against a value computed
-another way.
-"""
+"""CUSUM of nights, and statistics of a positive control, by their formulas."""
 
 import numpy as np
 import pytest

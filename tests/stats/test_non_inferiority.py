@@ -1,6 +1,4 @@
-"""The gate's bound against Student's t of the differences with the added one, and its decision
-at the margin itself.
-"""
+"""The gate's bound against Student's t, and its decision at the margin."""
 
 import numpy as np
 import pytest

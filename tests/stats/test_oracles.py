@@ -15,9 +15,7 @@ def estimators():
 
 
 def partly_rated(seed, shrink, strata=1, groups=300, rated_groups=120, size=3):
-    """Groups of so many items each, alike in part, of which some are rated; a judge of `shrink`
-    times people's ratings.
-    """
+    """Groups of like items, some rated, and a judge of `shrink` times people."""
     rng = np.random.default_rng(seed)
     stratum = np.repeat(np.arange(groups) % strata, size)
     group = np.repeat(np.arange(groups), size)
@@ -38,9 +36,7 @@ def require_equal(found, expected, rated):
 
 @pytest.mark.parametrize("shrink", [0.7, 0.2], ids=["good", "clipped"])
 def test_items_and_groups_have_glides_estimate(estimators, shrink):
-    """The weight is tuned by both; where it would be above 1, ours is 1 as in plain
-    prediction-powered inference.
-    """
+    """Both tune the weight, and ours is at most 1, as without tuning."""
     tuned = {"power_tuning": shrink > 0.5}
     ratings, judge, _, _ = partly_rated(0, shrink, size=1, groups=900, rated_groups=360)
     expected = estimators.PPIMeanEstimator().estimate(ratings, judge, **tuned)

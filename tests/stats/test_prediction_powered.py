@@ -1,6 +1,4 @@
-"""Means corrected by a few ratings: equal to what the authors' package gives, and right as often
-as they say.
-"""
+"""Means corrected by a few ratings: the authors' numbers, and coverage."""
 
 import math
 from functools import partial
@@ -69,9 +67,7 @@ def test_scores_that_do_not_fit_are_an_error(scores):
 
 
 def _two_kinds(rng):
-    """300 items of one kind that people like less than 100 of another; 20 of each are rated, as
-    a page chooses them.
-    """
+    """300 items of one kind and 100 of a better one, with 20 ratings of each."""
     kinds = np.repeat(["plain", "good"], [300, 100])
     people = np.where(kinds == "good", 0.8, 0.4) + rng.normal(0, 0.1, 400)
     judge = 0.7 * people + 0.3 + rng.normal(0, 0.1, 400)
@@ -108,9 +104,7 @@ def test_intervals_over_strata_hold_the_truth():
 
 
 def _two_generators(rng, better_by):
-    """Ratings and scores of two generators on 200 prompts that matter to both; the judge likes
-    the second too much.
-    """
+    """Two generators on 200 shared prompts; the judge likes the second too much."""
     prompts = rng.normal(0.5, 0.15, 200)
     rated = np.isin(np.arange(200), rng.choice(200, 80, replace=False))
     generators = []
@@ -141,9 +135,7 @@ def test_the_test_of_two_means_has_its_level(better_by, least, most):
 
 @pytest.mark.parametrize("prompts", [6, 10, 40])
 def test_the_test_of_two_rated_generators_is_students_paired_test(prompts):
-    """With a judge that says nothing, whether or not some images are unrated: few ratings alone
-    find no winner.
-    """
+    """With a judge that says nothing, whether or not some images are unrated."""
     rng = np.random.default_rng(prompts)
     first, second = rng.normal(0.6, 0.2, prompts), rng.normal(0.5, 0.2, prompts)
     expected = stats.ttest_rel(first, second)

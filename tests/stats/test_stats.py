@@ -1,6 +1,4 @@
-"""Statistics against SciPy, against their definitions, and against draws materialised the slow
-way.
-"""
+"""Statistics against SciPy, their definitions, and draws materialised."""
 
 import math
 

@@ -1,6 +1,4 @@
-"""Labels, preferences and compositional scores against their definitions, and against draws
-materialised.
-"""
+"""Labels, preferences and compositional scores against their definitions."""
 
 import itertools
 import math

@@ -1,6 +1,4 @@
-"""Votes and thresholds against their definitions, against brute force, and on the votes of
-GenAI-Bench and MMRB2.
-"""
+"""Votes and thresholds against their definitions and brute force."""
 
 import itertools
 import math
@@ -176,9 +174,7 @@ def test_bad_votes_scores_and_groups_are_refused(function, arguments, said):
 
 
 def drawn_contests(n=400, seed=0):
-    """Scores of two candidates in 40 groups, and votes of people by thresholds 0.4 and 0 with
-    noise.
-    """
+    """Scores in 40 groups, and noisy votes of people by thresholds 0.4 and 0."""
     rng = np.random.default_rng(seed)
     groups = [f"g{number}" for number in rng.integers(0, n // 10, n)]
     scores = rng.normal(size=(2, n))
