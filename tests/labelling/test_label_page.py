@@ -249,7 +249,6 @@ def test_own_contests_and_benchmarks_are_labelled(tmp_path, vieval):
 
 NEGATIVE = encoded(PIL.Image.new("F", (8, 8), -1.5), "TIFF")
 
-
 BAD = {"empty": b"", "text": b"text", "cut off": png()[:-20], "no range": NEGATIVE}
 
 

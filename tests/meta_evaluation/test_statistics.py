@@ -20,7 +20,6 @@ from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=200)
 
-
 GOOD, BAD = run("good", range(6)), run("bad", range(36), failed=(59,))
 
 

@@ -63,19 +63,6 @@ def test_a_whole_cluster_comes_and_goes_together():
     assert (counts[:, 0] + counts[:, 1] + counts[:, 3] == 3).all()
 
 
-def test_the_interval_covers_the_truth_about_as_often_as_it_says():
-    rng = np.random.default_rng(0)
-    covered = 0
-    for trial in range(200):
-        x = rng.normal(size=80)
-        y = 0.6 * x + 0.8 * rng.normal(size=80)
-        counts = draws_of(80, trial, draws=400)
-        drawn = correlation.resampled_correlations(x, y, counts, "pearson")
-        low, high = bootstrap.interval(drawn)
-        covered += low <= 0.6 <= high
-    assert 0.88 <= covered / 200 <= 0.99
-
-
 @pytest.mark.parametrize(
     ("correlations", "fisher", "paper"),
     [

@@ -16,8 +16,6 @@ from vieval_plugin.stats.votes import mean
 levels = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 scores = levels | st.sampled_from([-math.inf, math.inf])
 labelled = st.lists(st.tuples(st.sampled_from([0, 1]), scores), min_size=1, max_size=25)
-preferred = st.tuples(st.sampled_from([0, 0.5, 1]), levels, levels)
-preferences = st.lists(preferred, min_size=1, max_size=25)
 
 
 @given(labelled)
@@ -43,14 +41,6 @@ def test_resampled_auroc_equals_repeating_the_items(rows, seed):
 @pytest.mark.parametrize(*table("preference_points.jsonl"))
 def test_points_of_a_preference_pair(label, first, second, points):
     assert binary.preference_points([label], [first], [second]) == points
-
-
-@given(preferences)
-def test_swapping_the_two_changes_nothing(rows):
-    label, first, second = (np.array(column) for column in zip(*rows, strict=True))
-    swapped = binary.preference_points(1 - label, second, first)
-    points = binary.preference_points(label, first, second)
-    np.testing.assert_array_equal(swapped, points)
 
 
 @pytest.mark.parametrize(
