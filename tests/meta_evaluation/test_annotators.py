@@ -85,16 +85,6 @@ def test_correlations_are_scipys_with_each_annotator_and_with_their_mean(thirty,
             assert got.low < got.value < got.high
 
 
-def test_intervals_follow_from_the_seed(thirty):
-    low, again, other = (
-        summarise(thirty[0], Rating(("O",)), StatisticsOptions("drop", 50, seed))
-        .estimates[OVERALL_MEAN]
-        .low
-        for seed in (0, 0, 1)
-    )
-    assert low == again != other
-
-
 def test_a_judge_without_o_is_compared_by_sc_and_one_with_o_by_nothing_else():
     rows = tuple(
         observation(str(i), {"O": (i, i, i)}, {"SC": (3 - i) / 10, "O": i / 10})

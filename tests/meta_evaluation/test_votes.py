@@ -249,20 +249,14 @@ def test_votes_from_scores_are_those_of_nested_thresholds_over_groups(scheme, ti
 def test_the_upper_bound_is_that_of_brute_force():
     rows = scored(14, seed=3)
     first, second = scores_in(rows)
-    people = [o.contest.votes.vote for o in rows]
-
-    def vote(a, b, tie, good):
-        if abs(a - b) > tie:
-            return "first" if a > b else "second"
-        return "both_good" if (a + b) / 2 >= good else "both_bad"
-
-    def right(tie, good):
-        votes = [vote(a, b, tie, good) for a, b in zip(first, second, strict=True)]
-        return np.mean([vote == said for vote, said in zip(votes, people, strict=True)])
-
+    human = [CODES[o.contest.votes.vote] for o in rows]
     ties = [0.0, *np.abs(first - second)]
     goods = [-math.inf, math.inf, *(first + second) / 2]
-    best = max(right(*both) for both in itertools.product(ties, goods))
+    votes = (
+        thresholds.vote_of_scores(first, second, *both)
+        for both in itertools.product(ties, goods)
+    )
+    best = max(np.mean(each == human) for each in votes)
     assert values(rows, aspects=("O",))["O_upper_bound_four_way"] == pytest.approx(best)
 
 
@@ -308,10 +302,8 @@ def test_preferences_are_averaged_over_the_orders():
 
 
 def test_preferences_near_zero_are_ties_by_thresholds():
-    rng = np.random.default_rng(1)
-    preferred = rng.uniform(-1, 1, 90)
     rows = []
-    for n, p in enumerate(map(float, preferred)):
+    for n, p in enumerate(np.random.default_rng(1).uniform(-1, 1, 90).tolist()):
         vote = "both_bad" if abs(p) < 0.3 else "first" if p > 0 else "second"
         said = {"forward": p + 0.2, "reverse": p - 0.2}
         rows.append(contest(f"{n:02}", vote, preferences=said))

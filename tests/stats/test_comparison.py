@@ -100,23 +100,19 @@ def test_swapped_correlations_are_naive_ones(coefficient, parts):
 def test_means_after_every_swap_are_those_of_a_naive_computation():
     first = np.array([1, 1, 0, 1, 1, NAN, 1, 0, 1, 1])
     second = np.array([0, 1, 0, 0, 1, NAN, 0, 1, 0, 0])
-    groups = ["d", "d", "a", "a", "b", "b", "c", "e", "f", "f"]
-    statistic = MeanDifference(first, second, groups)
+    groups = np.array([0, 0, 1, 1, 2, 2, 3, 4, 5, 5])
+    statistic = MeanDifference(first, second, groups.tolist())
     swaps = all_swaps(6)
-    naive = []
-    for swap in swaps:
-        swapped = dict(zip(dict.fromkeys(groups), swap, strict=True))
-        turned = [swapped[group] for group in groups]
-        one, other = np.where(turned, second, first), np.where(turned, first, second)
-        naive.append(np.nanmean(one - other))
+    naive = [
+        np.nanmean(np.where(swap[groups], second - first, first - second))
+        for swap in swaps
+    ]
     np.testing.assert_allclose(statistic.swapped(swaps), naive, atol=1e-12)
     exact = np.mean(np.abs(naive) >= abs(naive[0]) - ROUNDING)
+    assert paired_permutation_p(statistic, 1, 40_000, ALL) == pytest.approx(exact)
     found = paired_comparison(statistic, 200, seed=1)
-    got = paired_permutation_p(statistic, 1, 40_000, ALL)
-    assert got == pytest.approx(exact, abs=1e-12)
-    assert found.p == pytest.approx(exact, abs=1e-12)
-    assert (found.first, found.second) == pytest.approx((7 / 9, 3 / 9), abs=1e-12)
-    assert found.difference.value == pytest.approx(naive[0])
+    numbers = (found.p, found.first, found.second, found.difference.value)
+    assert numbers == pytest.approx((exact, 7 / 9, 3 / 9, naive[0]), abs=1e-12)
 
 
 def test_p_counts_hits_and_adds_one_to_both():
@@ -184,27 +180,24 @@ def test_scales_and_the_order_of_the_judges_do_not_matter(seed, coefficient):
 
 @pytest.mark.parametrize("coefficient", ["spearman", "pearson"])
 def test_the_bootstrap_draws_the_same_groups_for_both(coefficient):
-    first, second, human = tables(rows=12)
+    judged = tables(rows=12)
     groups = [f"g{row // 2}" for row in range(12)]
-    judged = (first, second, human, groups)
-    statistic = CorrelationDifference(*judged, coefficient=coefficient)
-    counts = bootstrap.cluster_counts(groups, 40, seed=2)
+    statistic = CorrelationDifference(*judged, groups, coefficient=coefficient)
     slow = []
-    for draw in counts:
-        again = [np.repeat(table, draw, axis=0) for table in (first, second, human)]
-        have = ~np.isnan(again[2])
+    for draw in bootstrap.cluster_counts(groups, 40, seed=2):
+        *scores, human = (np.repeat(table, draw, axis=0) for table in judged)
+        have = ~np.isnan(human)
         r = np.full((2, human.shape[1]), NAN)
         for judge, model in itertools.product((0, 1), range(human.shape[1])):
             rows = have[:, model]
-            pair = again[2][rows, model], again[judge][rows, model]
+            pair = human[rows, model], scores[judge][rows, model]
             r[judge, model] = correlation(*pair, coefficient)
         r[:, np.isnan(r).any(axis=0)] = NAN
         slow.append(fisher_mean(r[0]) - fisher_mean(r[1]))
     fast = resampled_differences(statistic, 40, seed=2)
     np.testing.assert_allclose(fast, slow, atol=1e-9)
-    found = paired_comparison(statistic, 40, seed=2)
-    got = (found.difference.low, found.difference.high)
-    assert got == pytest.approx(bootstrap.interval(slow))
+    found = paired_comparison(statistic, 40, seed=2).difference
+    assert (found.low, found.high) == pytest.approx(bootstrap.interval(slow))
 
 
 def test_groups_are_drawn_within_their_part_or_among_those_of_the_same_parts():
