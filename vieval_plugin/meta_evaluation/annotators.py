@@ -170,7 +170,14 @@ class WithAnnotators(Annotated, Report):
         dimensions = (OVERALL, *self.dimensions)
         for label, leave_one_out in ((WITH_ALL, False), (WITH_OTHERS, True)):
             for dimension in dimensions:
-                yield Number(label, rated, part, dimension, "scored", "ceiling")
+                yield Number(
+                    system=label,
+                    estimate=rated,
+                    part=part,
+                    aspect=dimension,
+                    statistic="scored",
+                    role="ceiling",
+                )
             for statistic in annotator_correlation(
                 dimensions, self.annotators[:-1], leave_one_out
             ):
@@ -299,7 +306,13 @@ def _number(
         aspect=statistic.aspect,
     )
     return Number(
-        label, estimate, part, statistic.aspect, statistic.name, role, key=key
+        system=label,
+        estimate=estimate,
+        part=part,
+        aspect=statistic.aspect,
+        statistic=statistic.name,
+        role=role,
+        key=key,
     )
 
 
@@ -317,5 +330,19 @@ def _references(annotator_numbers: Sequence[Number], part: str) -> Iterator[Numb
     ]
     if correlations:
         mean = replace(mean_over_parts(correlations), n=correlations[0].n)
-        yield Number(CEILING_LABEL, mean, part, OVERALL, _LEADING, "ceiling")
-    yield Number(CONSTANT_LABEL, Estimate(0.0), part, OVERALL, _LEADING, "baseline")
+        yield Number(
+            system=CEILING_LABEL,
+            estimate=mean,
+            part=part,
+            aspect=OVERALL,
+            statistic=_LEADING,
+            role="ceiling",
+        )
+    yield Number(
+        system=CONSTANT_LABEL,
+        estimate=Estimate(0.0),
+        part=part,
+        aspect=OVERALL,
+        statistic=_LEADING,
+        role="baseline",
+    )

@@ -166,13 +166,13 @@ def contest_strengths(
         models, estimates, played.tolist(), strict=True
     ):
         number = Number(
-            model,
-            replace(estimate, n=contests),
-            part,
-            subject,
-            STRENGTH.name,
-            "generator",
-            judge,
+            system=model,
+            estimate=replace(estimate, n=contests),
+            part=part,
+            aspect=subject,
+            statistic=STRENGTH.name,
+            role="generator",
+            judge=judge,
             total=contests,
         )
         numbers.append(number)

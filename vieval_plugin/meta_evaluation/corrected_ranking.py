@@ -364,13 +364,13 @@ def _corrected_numbers(
         prompts = {image.group for image in generator.all}
         statuses = Counter(image.status for image in generator.all)
         number = Number(
-            generator.image_model,
-            replace(estimate.corrected.mean, n=len(scored_prompts)),
-            ALL,
-            aspect,
-            CORRECTED.name,
-            "generator",
-            run.name,
+            system=generator.image_model,
+            estimate=replace(estimate.corrected.mean, n=len(scored_prompts)),
+            part=ALL,
+            aspect=aspect,
+            statistic=CORRECTED.name,
+            role="generator",
+            judge=run.name,
             total=len(prompts),
             statuses=statuses,
         )

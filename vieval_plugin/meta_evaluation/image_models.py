@@ -408,7 +408,14 @@ def _ceilings(averages: Sequence[Number]) -> dict[str, Number]:
 
 
 def _references(aspect: str, ceilings: Mapping[str, Number]) -> tuple[Number, ...]:
-    constant = Number(CONSTANT_LABEL, Estimate(0.0), ALL, aspect, FISHER, "baseline")
+    constant = Number(
+        system=CONSTANT_LABEL,
+        estimate=Estimate(0.0),
+        part=ALL,
+        aspect=aspect,
+        statistic=FISHER,
+        role="baseline",
+    )
     if aspect in ceilings:
         return (ceilings[aspect], constant)
     return (constant,)
@@ -535,7 +542,14 @@ def _agreement(
 ) -> Iterator[Number]:
     """Numbers of both averages, the published one with its cell in the paper."""
     corrected, paper = agreed
-    yield Number(label, corrected, part, aspect, FISHER, role)
+    yield Number(
+        system=label,
+        estimate=corrected,
+        part=part,
+        aspect=aspect,
+        statistic=FISHER,
+        role=role,
+    )
     table = "T2/3"
     if part == ALL:
         table = "T1"
@@ -547,7 +561,15 @@ def _agreement(
         statistic="spearman",
         aspect=aspect,
     )
-    yield Number(label, paper, part, aspect, PUBLISHED, role, key=key)
+    yield Number(
+        system=label,
+        estimate=paper,
+        part=part,
+        aspect=aspect,
+        statistic=PUBLISHED,
+        role=role,
+        key=key,
+    )
 
 
 def _human_numbers(
@@ -598,27 +620,26 @@ def _rater_numbers(
     all_ratings = np.concatenate(list(by_model.values()), axis=1)
     alpha = krippendorff_alpha(all_ratings)
     yield Number(
-        HUMAN,
-        Estimate(alpha, reasons=("all ratings are equal",)),
-        part,
-        aspect,
-        "krippendorff",
-        "ceiling",
+        system=HUMAN,
+        estimate=Estimate(alpha, reasons=("all ratings are equal",)),
+        part=part,
+        aspect=aspect,
+        statistic="krippendorff",
+        role="ceiling",
     )
     for model, values in by_model.items():
         for coefficient in get_args(Coefficient):
             correlations = leave_one_out(values, coefficient)
             mean = paper_mean(correlations, rounded=False)
             yield Number(
-                HUMAN,
-                Estimate(mean, reasons=(_NO_RATER,)),
-                part,
-                aspect,
-                f"{coefficient}_of_raters",
-                "ceiling",
-                None,
-                _IMAGE_MODEL,
-                model,
+                system=HUMAN,
+                estimate=Estimate(mean, reasons=(_NO_RATER,)),
+                part=part,
+                aspect=aspect,
+                statistic=f"{coefficient}_of_raters",
+                role="ceiling",
+                breakdown=_IMAGE_MODEL,
+                value=model,
                 key=Key(
                     table="T7",
                     task=part,

@@ -251,7 +251,14 @@ class WithLabels(Report):
         references = []
         for role, estimate in _references(column, aspect, part, runs).items():
             label = _LABELS[role]
-            number = Number(label, estimate, part, aspect, column.name, role)
+            number = Number(
+                system=label,
+                estimate=estimate,
+                part=part,
+                aspect=aspect,
+                statistic=column.name,
+                role=role,
+            )
             references.append(number)
         return RankedStatistic(
             part=part,

@@ -107,12 +107,12 @@ def _right(
         (UNTIED, np.isin(votes, (FIRST, SECOND))),
     ):
         yield Number(
-            voter,
-            _share(judged.bootstrap, right, counts, pairs),
-            judged.part,
-            aspect,
-            statistic,
-            role,
+            system=voter,
+            estimate=_share(judged.bootstrap, right, counts, pairs),
+            part=judged.part,
+            aspect=aspect,
+            statistic=statistic,
+            role=role,
             breakdown="pairs",
             value=pairs_name,
             key=Key(

@@ -355,12 +355,12 @@ class JudgedPart:
             share = self.bootstrap.share(*share)
         aspect = entrant.aspect or VOTES
         return Number(
-            entrant.label,
-            share,
-            self.part,
-            aspect,
-            statistic,
-            role,
+            system=entrant.label,
+            estimate=share,
+            part=self.part,
+            aspect=aspect,
+            statistic=statistic,
+            role=role,
             breakdown=breakdown,
             value=value,
         )

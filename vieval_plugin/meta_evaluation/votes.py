@@ -330,12 +330,12 @@ def _total_number(
     role: Role,
 ) -> Number:
     return Number(
-        label,
-        bootstrap.share(*points),
-        ALL,
-        VOTES,
-        f"accuracy_{ties}",
-        role,
+        system=label,
+        estimate=bootstrap.share(*points),
+        part=ALL,
+        aspect=VOTES,
+        statistic=f"accuracy_{ties}",
+        role=role,
         breakdown=breakdown,
         value=value,
     )

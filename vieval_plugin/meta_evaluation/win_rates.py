@@ -158,13 +158,13 @@ def _ranked(
         rate = _tested_rate(model, rate, tested)
         numbers.append(
             Number(
-                model,
-                rate,
-                ALL,
-                subject,
-                WIN_RATE.name,
-                "generator",
-                run.name,
+                system=model,
+                estimate=rate,
+                part=ALL,
+                aspect=subject,
+                statistic=WIN_RATE.name,
+                role="generator",
+                judge=run.name,
                 total=contest_counts[model],
                 statuses=_statuses(observed, model),
             )
