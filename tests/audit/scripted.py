@@ -1,6 +1,4 @@
-"""Judges behind a server that look at the images of a question, and what they are made to be
-fooled by.
-"""
+"""Judges behind a server that look at images, and what fools them."""
 
 import base64
 import io
@@ -30,9 +28,7 @@ def scripted(scores):
 
 
 def honest(pictures):
-    """VIEScore of edits: consistent where the output shows what the source does, and of fair
-    quality.
-    """
+    """VIEScore of edits: consistent where the output shows the source."""
     return {"score": [8, 8] if len(pictures) == 1 or _same_scene(*pictures) else [1, 1]}
 
 

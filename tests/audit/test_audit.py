@@ -66,16 +66,19 @@ def test_a_change_that_applies_to_no_sample_has_no_effect(audited):
     assert {(row.change, row.aspect) for row in found} == {*product(of_outputs, ["PQ"])}
 
 
-def test_a_judge_that_reads_praise_is_flagged_for_the_overlay_alone(audited):
-    found, _ = audited(scripted.fooled_by_overlay)
-    rises = product([OVERLAY], ("SC", "PQ", "O"), [RISES])
-    assert flagged(found) == {*rises}
-
-
-def test_a_judge_that_looks_at_no_source_is_flagged_for_that(audited):
-    found, _ = audited(scripted.blind_to_the_source, limit=8)
-    falls = product(SOURCES, ("SC", "O"), ["FLAGGED: does not fall"])
-    assert flagged(found) == {*falls}
+@pytest.mark.parametrize(
+    ("judge", "flags"),
+    [
+        (scripted.fooled_by_overlay, [[OVERLAY], ("SC", "PQ", "O"), [RISES]]),
+        (
+            scripted.blind_to_the_source,
+            [SOURCES, ("SC", "O"), ["FLAGGED: does not fall"]],
+        ),
+    ],
+)
+def test_a_judge_of_edits_is_flagged_for_what_sways_it_alone(audited, judge, flags):
+    found, _ = audited(judge)
+    assert flagged(found) == {*product(*flags)}
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_a_finding_follows_from_its_interval(expected, shift, spread, finding):
 
 def test_p_is_adjusted_for_all_effects_of_a_judge():
     one = found("same", 0.2)
-    many = adjusted([one, *(found("same", 0.0) for _ in range(99))])
+    many = adjusted([one, *[found("same", 0.0)] * 99])
     assert many[0].adjusted == pytest.approx(100 * one.p)
 
 

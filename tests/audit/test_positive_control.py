@@ -1,6 +1,4 @@
-"""The positive control of a gate: which prompts it takes, how images are exchanged, and what
-planted judges get.
-"""
+"""The positive control of a gate: its prompts, exchanges and planted judges."""
 
 import hashlib
 import json

@@ -37,9 +37,7 @@ REPORT = WithLabels((SIDE,))
 
 
 def run(label, flipped, failed=()):
-    """A judge that is right but on the samples that are flipped, and has no score on those that
-    failed.
-    """
+    """A judge that is right except on flipped samples, and fails on some."""
     rows = []
     for n, truth in enumerate(map(float, LABELS)):
         right = abs(truth - 0.1)

@@ -1,6 +1,4 @@
-"""Scores that were filled in without judging: what repeats the request, and zeros with a
-reasoning that recurs.
-"""
+"""Scores filled in without judging: echoes of the request, and recurring zeros."""
 
 import pytest
 
@@ -47,11 +45,10 @@ def record(uid, scores, reasoning, findings=()):
     ],
 )
 def test_a_reasoning_that_repeats_the_request_is_a_finding(reasoning, echo):
-    asked = score_request(
-        Chat((Message("user", (REQUEST,)),), ("SC",), reply_schema(1))
-    )
+    chat = Chat((Message("user", (REQUEST,)),), ("SC",), reply_schema(1))
+    questions = ask_all([score_request(chat)], packs.load("viescore/v1"))
     reply = Text(f'{{"score": [7], "reasoning": "{reasoning}"}}')
-    [outcome] = play(ask_all([asked], packs.load("viescore/v1")), [reply]).result
+    [outcome] = play(questions, [reply]).result
     assert (ECHO in outcome.findings) is echo
     assert outcome.final.scores == (7,)
 

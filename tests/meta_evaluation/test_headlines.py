@@ -1,6 +1,4 @@
-"""What each report object puts first: the number that its tables have, beside people and answers
-that never look.
-"""
+"""Headlines of each kind of report, with their references."""
 
 import math
 from dataclasses import replace
@@ -9,37 +7,16 @@ import pytest
 
 from tests.leaderboards import estimates_of, headlines_of
 from tests.runs import run_of
-from vieval_plugin.judges.contests import Votes
-from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
+from tests.voted import contest, run
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.generators import OfGenerators
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.meta_evaluation.votes import ByVotes
-from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=50)
-
-
-def contests(label, answers, votes, part="p"):
-    """A run on contests with a vote of people and a judge's vote each."""
-    records = []
-    for number, (said, vote) in enumerate(zip(answers, votes, strict=True)):
-        choice = Choice({"forward": said} if said else {})
-        verdict = Verdict({}, Status.OK if said else Status.REFUSAL, choice=choice)
-        candidates = tuple(SampleId("b", part, model, str(number)) for model in "xy")
-        identity = SampleId("b", part, "", str(number))
-        source = Provenance("mine", (), (), label)
-        more = {"group": str(number), "votes": Votes("four_way", vote)}
-        more["candidates"] = candidates
-        records.append((Record(identity, verdict, source, {}, **more),))
-    return Run(label, "b", "mine", (), {part: records})
-
-
-def of(board, label):
-    return board.number_of(label).estimate
 
 
 def raters():
@@ -47,7 +24,7 @@ def raters():
     return {str(n): (n % 4 / 4, n % 3 / 4, n % 5 / 4) for n in range(20)}
 
 
-def test_of_rated_images_it_is_what_the_tables_have_by_the_overall_score_if_half_of_the_judges_rate_it():
+def test_of_rated_images_it_is_by_the_overall_score_if_half_of_the_judges_rate_it():
     two, alone = [], []
     for uid, rated in raters().items():
         mean, ratings = sum(rated) / 3, {"SC": rated, "O": rated}
@@ -56,38 +33,44 @@ def test_of_rated_images_it_is_what_the_tables_have_by_the_overall_score_if_half
     both, one = run_of("both", two, ("SC", "O")), run_of("one", alone, ("SC",))
     overall, first = headlines_of(ByImageModel(), "b", ("tie",), [both, one], OPTIONS)
     assert (overall.aspect, first.aspect) == ("O", "SC")
-    assert list(estimates_of(overall)) == ["both"]
-    assert sorted(estimates_of(first)) == ["both", "one"]
-    assert of(overall, "both").value == pytest.approx(-0.9999)
-    assert of(first, "both").value == pytest.approx(0.9999)
-    assert of(first, "one").n == 20
+    [inverse], by_sc = (estimates_of(each).items() for each in (overall, first))
+    assert (inverse[0], inverse[1].value) == ("both", pytest.approx(-0.9999))
+    assert {label: e.n for label, e in by_sc} == {"both": 20, "one": 20}
+    best = dict(by_sc)["both"].value
+    assert best == pytest.approx(0.9999)
     assert [reference.role for reference in first.references] == ["ceiling", "baseline"]
-    third = replace(one, label="third")
-    judges = [both, one, third]
+    ceiling, constant = (reference.estimate.value for reference in first.references)
+    assert (ceiling < 0.9, constant) == (True, 0)
+    assert first.breakdowns["kind"]["tie"]["both"].value == best
+    compared = first.comparison.compared
+    assert (compared.aspect, compared.pair(0, 1).n) == ("SC", 20)
+    judges = [both, one, replace(one, label="third")]
     boards = headlines_of(ByImageModel(), "b", ("tie",), judges, OPTIONS)
     assert boards[0].aspect == "SC"
-    ceiling, constant = (reference.estimate for reference in first.references)
-    assert ceiling.value < 0.9
-    assert constant.value == 0
-    assert first.breakdowns["kind"]["tie"]["both"].value == of(first, "both").value
-    compared = first.comparison.compared
-    assert compared.aspect == "SC"
-    assert compared.pair(0, 1).n == 20
 
 
 def test_of_votes_it_is_the_accuracy_over_all_parts_beside_the_best_constant():
     votes = ["first", "first", "first", "second", "both_bad", "both_good"]
     answers = ["first", "first", "second", "second", "both_bad", ""]
-    judge = contests("judge", answers, votes)
-    other = contests("judge", ["first", "second"], ["first", "first"], "q")
-    whole = Run("judge", "b", "mine", (), {**judge.records, **other.records})
+    parts = {
+        "p": zip(votes, answers, strict=True),
+        "q": [("first", "first"), ("first", "second")],
+    }
+    runs = [
+        run(
+            "judge",
+            [contest(str(n), v, forward=a) for n, (v, a) in enumerate(said)],
+            part,
+        )
+        for part, said in parts.items()
+    ]
+    whole = replace(runs[0], records=runs[0].records | runs[1].records)
     [headline] = headlines_of(ByVotes("four_way"), "b", ("p", "q"), [whole], OPTIONS)
-    number = of(headline, "judge")
-    assert number.value == pytest.approx(5 / 8)
-    assert number.n == 8
+    number = estimates_of(headline)["judge"]
+    assert (number.value, number.n) == (5 / 8, 8)
     [constant] = headline.references
     assert constant.system == "best constant: always first"
-    assert constant.estimate.value == pytest.approx(5 / 8)
+    assert constant.estimate.value == 5 / 8
     parts = headline.breakdowns["part"].items()
     found = {part: several["judge"].value for part, several in parts}
     assert found == pytest.approx({"p": 4 / 6, "q": 1 / 2})
@@ -101,7 +84,7 @@ def test_of_labels_it_is_the_first_statistic_and_one_without_a_test_says_so():
     made = labels.findings("b", ("p",), judged, OPTIONS)
     [headline] = headlines_of(labels, "b", ("p",), judged, OPTIONS)
     value = made.cells[Key("statistics", "p", "", "judge", "auroc", "SC")]
-    assert of(headline, "judge").value == value == 1
+    assert estimates_of(headline)["judge"].value == value == 1
     assert [reference.estimate.value for reference in headline.references] == [0.5]
     assert "no paired test" in headline.comparison.compared.untestable_reason
 
@@ -112,7 +95,7 @@ def test_of_annotators_it_is_the_correlation_with_their_mean_beside_what_they_re
     annotators, judged = WithAnnotators((), "O", 3), [run_of("judge", rows)]
     made = annotators.findings("b", ("p",), judged, OPTIONS)
     [headline] = headlines_of(annotators, "b", ("p",), judged, OPTIONS)
-    assert of(headline, "judge").value == pytest.approx(1)
+    assert estimates_of(headline)["judge"].value == pytest.approx(1)
     ceiling = headline.references[0].estimate
     who = ("statistics", "p", "", "annotators, with the mean of the others")
     names = [f"overall_manual_{n}_spearman" for n in (1, 2, 3)]
@@ -129,9 +112,8 @@ def test_of_generators_it_is_the_mean_over_prompts_of_what_each_judge_says():
     ]
     runs = [run_of("judge", rows, ("SC", "O"))]
     [headline] = headlines_of(OfGenerators(), "b", ("tig",), runs, OPTIONS)
-    assert headline.aspect == "O"
-    assert headline.entrants == "generators"
-    assert headline.judge.model == "judge"
+    named = (headline.aspect, headline.entrants, headline.judge.model)
+    assert named == ("O", "generators", "judge")
     estimates = estimates_of(headline)
     found = {label: estimate.value for label, estimate in estimates.items()}
     assert found == pytest.approx({"good": 0.85, "bad": 0.25})

@@ -1,5 +1,7 @@
 """A judge and the annotators are compared with the same other annotators."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -22,27 +24,24 @@ RATERS = TRUTH[:, None] + 0.7 * RNG.normal(size=(2, 3, 60))
 
 def run(scores):
     """A judge's scores of two image models, shape (models, samples)."""
-    rows = []
-    for model, of_model in enumerate(scores):
-        for number, score in enumerate(of_model):
-            ratings = {"SC": tuple(map(float, RATERS[model, :, number]))}
-            uid, scores = f"u{number:02}", {"SC": float(score)}
-            rows.append(("tie", f"m{model}", uid, scores, ratings))
+    rows = [
+        (
+            *("tie", f"m{m}", f"u{n:02}"),
+            {"SC": scores[m][n]},
+            {"SC": tuple(RATERS[m, :, n])},
+        )
+        for m, n in itertools.product(range(2), range(60))
+    ]
     return run_of("judge", rows, ("SC",))
 
 
 def by_definition(values):
     """What agrees with the other two annotators, of each image model and annotator in turn."""
-    correlations = [
-        stats.spearmanr(values[model, rater], others(model, rater)).statistic
-        for model in range(2)
-        for rater in range(3)
-    ]
+    correlations = []
+    for model, rater in itertools.product(range(2), range(3)):
+        others = np.delete(RATERS[model], rater, axis=0).mean(axis=0)
+        correlations.append(stats.spearmanr(values[model, rater], others).statistic)
     return np.tanh(np.mean(np.arctanh(correlations)))
-
-
-def others(model, rater):
-    return np.delete(RATERS[model], rater, axis=0).mean(axis=0)
 
 
 def test_the_difference_is_its_definition():
@@ -70,21 +69,18 @@ def test_one_annotator_is_no_ceiling():
     assert compared_with_annotators(alone, "SC", ("SC",), OPTIONS) is None
 
 
-def test_the_interval_of_agreement_among_annotators_allows_for_resamples_that_lie_above_it():
-    """With few instructions most resamples lie above the number, and the plain percentiles with
-    them.
-    """
+def test_the_interval_of_agreement_allows_for_resamples_that_lie_above_it():
+    """With few instructions, most resamples lie above the number."""
     rng = np.random.default_rng(2)
     rows = []
     for number in range(25):
         liked = rng.normal()
         for model in "abc":
             told = np.digitize(liked + 0.6 * rng.normal(size=3), [0.3, 1.5]) / 2
-            ratings = {"SC": tuple(map(float, told))}
+            ratings = {"SC": tuple(told.tolist())}
             rows.append(Observation(model, f"u{number:02}", ratings, {}, Status.OK))
     found = human_agreement(rows, ("SC",), "b/tie", OPTIONS)["SC"][0]
     low, high = interval(found.resamples)
     assert np.median(found.resamples) > found.value
     assert found.low < low
-    assert found.high < high
-    assert found.low < found.value < found.high
+    assert found.low < found.value < found.high < high

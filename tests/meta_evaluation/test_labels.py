@@ -51,30 +51,26 @@ def test_winoground_by_hand():
     both = example("a", [[0.9, 0.1], [0.2, 0.8]], ("Object",))
     text_only = example("b", [[0.5, 0.4], [0.6, 0.7]], ("Relation",))
     equal = example("c", [[0.5, 0.5], [0.5, 0.5]], ("Relation",))
+    failed = example("d", [[None, 0.1], [0.2, 0.8]])
+    rows = [*both, *text_only, *equal, *failed]
     expected = {"text_score": 2 / 3, "image_score": 1 / 3, "group_score": 1 / 3}
-    found = values([*both, *text_only, *equal], tuple(expected))
-    assert found == pytest.approx(expected)
-    rows = LabelRows.from_observations([*both, *text_only, *equal], "SC", "SC", OPTIONS)
+    assert values(rows, tuple(expected)) == pytest.approx(expected)
+    rows = LabelRows.from_observations(rows, "SC", "SC", OPTIONS)
     assert STATISTICS["group_score"].compute(rows.having_tag("Object")).value == 1
     assert STATISTICS["text_score"].compute(rows.having_tag("Relation")).value == 0.5
-
-
-def test_an_example_with_a_failed_pair_is_left_out():
-    broken = example("a", [[None, 0.1], [0.2, 0.8]])
-    whole = example("b", [[0.9, 0.1], [0.2, 0.8]])
-    assert values([*broken, *whole], ("group_score",)) == {"group_score": 1.0}
 
 
 def test_auroc_and_preference_by_hand():
     given = [(0.1, 0), (0.4, 0), (0.35, 1), (0.8, 1)]
     labelled = [observation(str(i), s, y) for i, (s, y) in enumerate(given)]
     assert values(labelled, ("auroc",)) == {"auroc": 0.75}
+    between = [observation("a", 0.1, (0, 1)), observation("b", 0.2, (1, 1))]
+    estimate = summarise(between, ("auroc",)).estimates["auroc_value"]
+    assert np.isnan(estimate.value)
+    assert estimate.reasons == ("auroc requires ratings of 0 or 1",)
+    judged = {"a": (0.9, 0.1, 1.0), "b": (0.2, 0.5, 0.0), "c": (0.3, 0.3, 1.0)}
     pairs = []
-    for name, first, second, preferred in (
-        ("a", 0.9, 0.1, 1.0),
-        ("b", 0.2, 0.5, 0.0),
-        ("c", 0.3, 0.3, 1.0),
-    ):
+    for name, (first, second, preferred) in judged.items():
         for n, score, share in ((0, first, preferred), (1, second, 1 - preferred)):
             more = {"group": name, "place": (n,)}
             pairs.append(observation(f"{name}#{n}", score, share, **more))
@@ -82,35 +78,27 @@ def test_auroc_and_preference_by_hand():
     assert found == {"preference_accuracy": pytest.approx(2.5 / 3)}
 
 
-def test_auroc_of_ratings_between_0_and_1_is_undefined_and_says_why():
-    rows = [observation("a", 0.1, (0, 1)), observation("b", 0.2, (1, 1))]
-    estimate = summarise(rows, ("auroc",)).estimates["auroc_value"]
-    assert np.isnan(estimate.value)
-    assert estimate.reasons == ("auroc requires ratings of 0 or 1",)
-
-
 def test_correlations_with_mean_human_scores_and_an_interval():
     rng = np.random.default_rng(0)
     raters = rng.integers(1, 6, size=(60, 3))
     judged = raters.mean(axis=1) / 5 + 0.2 * rng.normal(size=60)
     rows = tuple(observation(f"p{i}", float(judged[i]), raters[i]) for i in range(60))
-    names = ("pearson", "kendall", "pairwise_accuracy")
-    found = {name: summarise(rows, names).estimates[f"{name}_value"] for name in names}
-    people = raters.mean(axis=1)
-    expected = stats.pearsonr(judged, people).statistic
-    assert found["pearson"].value == pytest.approx(expected)
-    expected = stats.kendalltau(judged, np.round(people, 9)).statistic
-    assert found["kendall"].value == pytest.approx(expected)
-    for estimate in found.values():
+    people = raters.mean(axis=1).round(9)
+    expected = {
+        "pearson": stats.pearsonr(judged, people).statistic,
+        "kendall": stats.kendalltau(judged, people).statistic,
+    }
+    estimates = summarise(rows, (*expected, "pairwise_accuracy")).estimates
+    found = {name: estimates[f"{name}_value"].value for name in expected}
+    assert found == pytest.approx(expected)
+    for name in (*expected, "pairwise_accuracy"):
+        estimate = estimates[f"{name}_value"]
         assert estimate.low < estimate.value < estimate.high
 
 
 def test_exact_scores_are_counted_and_failed_ones_are_not_scored():
-    rows = [
-        observation("a", 0.1, 0),
-        observation("b", 0.2, 1, exact=False),
-        observation("c", None, 1),
-    ]
+    rough = observation("b", 0.2, 1, exact=False)
+    rows = [observation("a", 0.1, 0), rough, observation("c", None, 1)]
     summary = summarise(rows, ("auroc",))
     assert (summary.scored, summary.exact, summary.total) == (2, 1, 3)
     assert metrics.value(summary, "exact_share") == 0.5
@@ -122,17 +110,14 @@ def test_a_statistic_that_nobody_knows_is_refused():
         WithLabels(("auc",))
 
 
-def run(label, scores):
-    tags = [{"tags": ("odd",) * (i % 2)} for i in range(len(scores))]
-    rows = [
-        ("all", "m", str(i), {"SC": s}, {"SC": (float(i),)}, tags[i])
-        for i, s in enumerate(scores)
-    ]
-    return run_of(label, rows, ("SC",))
-
-
 def test_tables_have_a_row_a_judge_and_one_a_skill_and_their_numbers_as_cells():
-    runs = [run("x", [0.1, 0.2, 0.3, 0.4]), run("y", [0.5] * 4)]
+    runs = []
+    for label, scores in {"x": [0.1, 0.2, 0.3, 0.4], "y": [0.5] * 4}.items():
+        rows = [
+            ("all", "m", str(i), {"SC": s}, {"SC": (i,)}, {"tags": ("odd",) * (i % 2)})
+            for i, s in enumerate(scores)
+        ]
+        runs.append(run_of(label, rows, ("SC",)))
     made = WithLabels(("pearson",)).findings("b", ("all",), runs, OPTIONS)
     whole, skills = made.tables
     assert whole.header == ("task", "judge", "scored", "exact", "pearson")

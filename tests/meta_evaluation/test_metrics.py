@@ -1,7 +1,7 @@
 """Metrics by name, whichever the host."""
 
 import math
-from itertools import permutations, product
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -47,20 +47,14 @@ RATINGS = [
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_no_metric_name_is_part_of_another(report):
+def test_no_metric_name_is_part_of_another_and_all_end_in_shares_and_remarks(report):
+    shares = [f"status_{status}_share" for status in Status]
     for rating in RATINGS:
         names = metrics.names(REPORTS[report], rating)
         pairs = permutations(names, 2)
         assert not [(one, other) for one, other in pairs if one in other]
-
-
-def test_every_task_has_the_shares_of_statuses_and_remarks():
-    shares = [f"status_{status}_share" for status in Status]
-    assert "status_not_applicable_share" in shares
-    for report, intervals in product(REPORTS.values(), (False, True)):
-        names = metrics.names(report, Rating(("SC",), intervals=intervals))
         assert names[-len(shares) - 1 :] == (*shares, "remarks")
-        assert ("exact_share" in names) is intervals
+        assert ("exact_share" in names) is rating.intervals
 
 
 def observations(aspects):
@@ -76,34 +70,31 @@ def observations(aspects):
 @pytest.mark.parametrize("report", REPORTS)
 def test_every_name_has_a_value_of_a_summary_and_of_the_whole(report):
     for rating in RATINGS:
-        rows = observations((*rating.aspects, "SC"))
-        options = StatisticsOptions(draws=10)
-        found = summary_of(REPORTS[report], rows, rating, "b", "t", options)
+        judged = (observations((*rating.aspects, "SC")), rating, "b", "t")
+        found = summary_of(REPORTS[report], *judged, StatisticsOptions(draws=10))
         for summary in (found, combine((found, found))):
             for name in metrics.names(REPORTS[report], rating):
-                value = metrics.value(summary, name)
                 kinds = str if name == "remarks" else (float, type(None))
-                assert isinstance(value, kinds)
+                assert isinstance(metrics.value(summary, name), kinds)
 
 
-def test_an_undefined_number_is_none_and_its_reason_a_remark():
-    rows = tuple(
-        Observation("m", str(i), {"SC": (float(i),)}, {"SC": 0.5}, Status.OK)
-        for i in range(12)
-    )
-    rating = Rating(("SC",))
-    options = StatisticsOptions("worst", draws=10, seed=2)
-    found = summary_of(ByImageModel(), rows, rating, "b", "t", options)
+@pytest.mark.parametrize(
+    ("samples", "fisher", "remark"),
+    [
+        (12, 0, "counted as 0: SC m: the judge is constant"),
+        (4, None, "undefined: SC m: needs 10 samples, got 4"),
+    ],
+)
+def test_an_undefined_number_is_none_and_its_reason_a_remark(samples, fisher, remark):
+    ok = ({"SC": 0.5}, Status.OK)
+    rows = [Observation("m", str(i), {"SC": (float(i),)}, *ok) for i in range(samples)]
+    judged = (ByImageModel(), rows, Rating(("SC",)), "b", "t")
+    found = summary_of(*judged, StatisticsOptions("worst", draws=10, seed=2))
+    assert metrics.value(found, "SC_fisher") == fisher
     assert metrics.value(found, "SC_paper") is None
-    assert metrics.value(found, "SC_fisher") == 0
-    run = "failures: worst; 10 draws; seed 2"
-    why = "counted as 0: SC m: the judge is constant"
-    assert metrics.value(found, "remarks") == f"{run}; {why}"
-    options = StatisticsOptions(draws=10, seed=2)
-    few = summary_of(ByImageModel(), rows[:4], rating, "b", "t", options)
-    assert metrics.value(few, "SC_fisher") is None
-    why = "undefined: SC m: needs 10 samples, got 4"
-    assert metrics.value(few, "remarks").endswith(why)
+    remarks = metrics.value(found, "remarks")
+    assert remarks.startswith("failures: worst; 10 draws; seed 2; ")
+    assert remarks.endswith(remark)
     with pytest.raises(KeyError):
         metrics.value(found, "PQ_fisher")
 
@@ -123,9 +114,8 @@ def test_a_hosts_table_shows_one_number_of_each_task_by_o_or_else_sc(row):
     statistics = benchmark_registry.benchmark(row.benchmark).report.statistics(rating)
     primary = metrics.primary_statistic(statistics)
     assert primary.interval
-    known = {one.aspect for one in statistics if one.primary}
-    aspects = [aspect for aspect in ("O", "SC") if aspect in known]
-    assert not aspects or primary.aspect == aspects[0]
+    known = {one.aspect for one in statistics if one.primary} & {"O", "SC"}
+    assert not known or primary.aspect == min(known)
 
 
 NUMBER = Estimate(0.51234, 0.25, 0.75, n=3)

@@ -1,6 +1,4 @@
-"""A statistic of your own, declared once: the engine gives it a name, an interval, a CSV row, a
-headline and a test.
-"""
+"""A statistic of your own: name, interval, CSV row, headline and test."""
 
 from shlex import split
 
@@ -22,7 +20,6 @@ from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=200)
 
-
 GOOD, BAD = run("good", range(6)), run("bad", range(36), failed=(59,))
 
 
@@ -35,14 +32,10 @@ def test_it_has_names_and_a_value_with_an_interval_over_clusters():
     names = metrics.names(REPORT, Rating(("SC",)))
     first = split("right_side_value right_side_ci_low right_side_ci_high scored_count")
     assert names[:4] == tuple(first)
-    found = metrics.primary_statistic(REPORT.statistics(Rating(("SC",)))).metric
-    assert found == "right_side_value"
-    low, value, high = (
-        metrics.value(summary(GOOD), f"right_side_{what}")
-        for what in ("ci_low", "value", "ci_high")
-    )
-    assert value == pytest.approx(54 / 60)
-    assert low < value < high
+    primary = metrics.primary_statistic(REPORT.statistics(Rating(("SC",))))
+    assert primary.metric == "right_side_value"
+    value, low, high, _ = (metrics.value(summary(GOOD), name) for name in first)
+    assert low < value == 54 / 60 < high
     # samples of a cluster are right or wrong together, so the interval is that of 30 clusters and
     # not of 60 samples
     width = 2 * 1.96 * (0.9 * 0.1 / 30) ** 0.5

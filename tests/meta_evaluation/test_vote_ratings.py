@@ -19,11 +19,10 @@ REPORT = ByVotes("two_way", rated=True)
 
 def record(uid, vote, ratings, choice, status=Status.OK):
     """What is read again of a contest; `ratings` has O of each rater for either candidate."""
+    rated = [{"O": given} if given else {} for given in ratings]
     candidates = tuple(
-        Sample(SampleId("rated", "tie", model, uid), {}, ratings={"O": given})
-        if given
-        else Sample(SampleId("rated", "tie", model, uid), {})
-        for model, given in zip("xy", ratings, strict=True)
+        Sample(SampleId("rated", "tie", model, uid), {}, ratings=by_aspect)
+        for model, by_aspect in zip("xy", rated, strict=True)
     )
     contest = Contest(SampleId("b", "tie", "", uid), candidates, Votes("two_way", vote))
     verdict = Verdict({}, status, choice=choice)
@@ -43,9 +42,7 @@ def tables(records, aspects=("O",), report=REPORT):
 
 
 def found(rows):
-    """Who, on which pairs: how many were scored, the share that was right, how many untied, the
-    share of these.
-    """
+    """By who, on which pairs: scored, share right, untied, share right of these."""
     return {
         row[1:4]: (row[4], row[5].split()[0], row[6], row[7].split()[0]) for row in rows
     }
@@ -85,16 +82,8 @@ def test_a_judge_that_votes_stands_beside_the_rating_of_the_whole_image():
     }
 
 
-def test_an_aspect_that_some_candidate_has_no_rating_of_is_left_out():
-    some = [*CONTESTS, record("6", "first", ((1.0,), ()), scores(0.5, 0.4))]
-    assert "ratings" not in tables(some)
-    assert "strengths" not in tables(some)
-
-
 def test_strengths_are_those_of_the_model_by_hand():
-    """Of two image models that won 3 and 1 of 4, the logarithms of strengths are half of log 3
-    and its negative.
-    """
+    """Of models that won 3 and 1 of 4, the log strengths are half of log 3."""
     made = [
         record(str(n), "first" if n else "second", ((1.0,), (0.5,)), scores(0.4, 0.4))
         for n in range(4)
@@ -108,23 +97,19 @@ def test_strengths_are_those_of_the_model_by_hand():
     assert [rows[model][5].split()[1] for model in "xy"] == ["0.00", "0.00"]
 
 
-def test_nothing_is_said_of_ratings_where_the_benchmark_does_not_ask_for_it():
-    named = tables(CONTESTS, report=ByVotes("two_way"))
-    assert not {"ratings", "strengths"} & named.keys()
+def test_ratings_are_shown_where_all_candidates_have_some_and_the_benchmark_asks_for_it():
+    some = [*CONTESTS, record("6", "first", ((1.0,), ()), scores(0.5, 0.4))]
+    for named in (tables(some), tables(CONTESTS, report=ByVotes("two_way"))):
+        assert not {"ratings", "strengths"} & named.keys()
+    [partly], [bare] = some[-1], record("7", "first", ((), ()), scores(1, 0))
+    assert (partly.rated, bare.rated) == (({"O": (1.0,)}, {}), ())
+    [missing] = CONTESTS[3]
+    assert missing.rated[0]["O"] == pytest.approx((0.0, NAN), nan_ok=True)
 
 
 def test_ratings_of_a_file_take_the_place_of_those_of_candidates():
-    [(first,)] = CONTESTS[:1]
     scores_given = {SampleId("rated", "tie", "y", "1"): {"O": {"ann": 1.0}}}
     given = HumanRatings(scores_given, {}, dict.fromkeys(scores_given, "line 2"))
-    run = Run("mine", "b", "mine", ("O",), {"tie": [(first,)]})
+    run = Run("mine", "b", "mine", ("O",), {"tie": CONTESTS[:1]})
     [run], unknown = rated([run], given)
     assert (run.records["tie"][0][0].rated, unknown) == (({}, {"O": (1.0,)}), [])
-
-
-def test_a_target_has_ratings_of_candidates_only_where_there_are_some():
-    [(record_,)] = [record("1", "first", ((1.0, NAN), ()), scores(1, 0))]
-    assert record_.rated[0]["O"] == (1.0, pytest.approx(NAN, nan_ok=True))
-    assert record_.rated[1] == {}
-    [(bare,)] = [record("1", "first", ((), ()), scores(1, 0))]
-    assert bare.rated == ()

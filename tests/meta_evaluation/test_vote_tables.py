@@ -3,7 +3,6 @@
 import csv
 import itertools
 from dataclasses import replace
-from shlex import split
 
 import pytest
 
@@ -22,14 +21,12 @@ from tests.voted import (
 )
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.judges.contests import RANKING
-from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import compare_systems
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.meta_evaluation.vote_answers import VOTES
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.records import Provenance, Run, record_of
 from vieval_plugin.report.printed_cells import compare_with_printed
-from vieval_plugin.report.tables import statuses_table
 from vieval_plugin.results import replay
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -66,26 +63,12 @@ def test_above_by_chance_is_not_above():
     # right in 23 of 40, where a constant is in 20
     said = ["first"] * 13 + ["second"] * 7 + ["second"] * 10 + ["first"] * 10
     rows = [
-        contest(f"{n:02}", p, "two_way", forward=s)
-        for n, (p, s) in enumerate(zip(people, said, strict=True))
+        contest(f"{n:02}", people[n], "two_way", forward=said[n]) for n in range(40)
     ]
     made = findings(run("mine", rows), scheme="two_way")
     found = made.cells[Key("b", "t", "", "mine", "above_constant_decisive", "")]
     assert found == pytest.approx(7.5)
     assert not_above(made, "mine") == ["decisive"]
-
-
-def test_constants_are_of_all_contests_that_people_voted_on():
-    rows = [
-        contest("a", "first", forward="first"),
-        contest("b", "second", status=Status.MISSING),
-    ]
-    rows = table(findings(run("mine", rows)), "accuracy")
-    shown = {
-        row["judge"]: (row["answered"], row["four-way"].split()[0]) for row in rows
-    }
-    assert shown["always first"] == ("2 of 2", "50.00")
-    assert shown["mine"] == ("1 of 1", "100.00")
 
 
 def test_rankings_of_one_group_are_drawn_together():
@@ -137,27 +120,13 @@ def test_categories_and_pairs_of_image_models():
     assert ("y", "x", "mine") not in pairs
 
 
-def test_statuses_are_told():
-    rows = [
-        contest("a", "first", forward="first"),
-        contest("b", "first", status=Status.REFUSAL),
-    ]
-    statuses = statuses_table([run("mine", rows)])
-    row = dict(zip(statuses.header, statuses.rows[0], strict=True))
-    found = (row["of"], row["ok"], row["refusal"], row["api_error"])
-    assert found == tuple(split("samples 1 1 0"))
-
-
 def test_who_left_many_unanswered_is_told_where_judges_are_compared():
-    whole = [contest(str(n), "first", forward="first") for n in range(40)]
+    whole = run("whole", [contest(str(n), "first", forward="first") for n in range(40)])
     said = ["first" if n % 2 else "" for n in range(40)]
-    half = [contest(str(n), "first", forward=word) for n, word in enumerate(said)]
+    half = run("half", [contest(str(n), "first", forward=said[n]) for n in range(40)])
     note = "missing answers count as wrong; answered: whole 40 of 40, half 20 of 40"
-    for runs, notes in (
-        ([run("whole", whole), run("half", half)], (note,)),
-        ([run("whole", whole), run("other", whole)], ()),
-    ):
-        for compared in compared_of(ByVotes(), "b", ("t",), runs, OPTIONS):
+    for other, notes in ((half, (note,)), (replace(whole, label="other"), ())):
+        for compared in compared_of(ByVotes(), "b", ("t",), [whole, other], OPTIONS):
             assert compared.notes == notes
 
 

@@ -1,6 +1,4 @@
-"""Strengths of image models from contests: they satisfy the equations that the likeliest ones
-must.
-"""
+"""Strengths of image models satisfy the equations of the likeliest ones."""
 
 import numpy as np
 import pytest
@@ -46,34 +44,26 @@ def test_many_contests_give_the_strengths_they_were_drawn_from():
     assert found.tie == pytest.approx(0.7, abs=0.05)
 
 
-def test_a_circle_of_lopsided_wins_is_fitted_from_afar():
-    wins = np.zeros((4, 4))
-    wins[0, 1] = wins[1, 2] = wins[2, 3] = 1000
-    wins[3, 0] = 1
-    found = strengths(wins, np.zeros((4, 4))).log_strengths
+CIRCLE = [[0, 1000, 0, 0], [0, 0, 1000, 0], [0, 0, 0, 1000], [1, 0, 0, 0]]
+LADDER = [[0, 3, 0], [0, 0, 1], [0, 0, 0]]
+
+
+def test_lopsided_wins_are_far_apart_and_what_never_lost_has_no_finite_strength():
+    found = strengths(CIRCLE, np.zeros((4, 4))).log_strengths
     assert (np.diff(found) < -6).all()
+    assert np.isnan(strengths(LADDER, np.zeros((3, 3))).log_strengths).all()
+    one_tie = [[0, 0, 1], [0, 0, 0], [1, 0, 0]]
+    assert np.isfinite(strengths(LADDER, one_tie).log_strengths).all()
+    only_ties = strengths(np.zeros((2, 2)), [[0, 2], [2, 0]])
+    assert only_ties.log_strengths.tolist() == [0, 0]
 
 
-def test_what_never_lost_has_no_finite_strength():
-    wins = [[0, 3, 0], [0, 0, 1], [0, 0, 0]]
-    assert np.isnan(strengths(wins, np.zeros((3, 3))).log_strengths).all()
-    one_tie = np.zeros((3, 3))
-    one_tie[0, 2] = one_tie[2, 0] = 1
-    assert np.isfinite(strengths(wins, one_tie).log_strengths).all()
-
-
-def test_nothing_but_ties_are_equals():
-    found = strengths(np.zeros((2, 2)), [[0, 2], [2, 0]]).log_strengths
-    assert found.tolist() == [0, 0]
+NEGATIVE, ONE_SIDED = [[0, -1], [0, 0]], [[0, 1], [0, 0]]
+SQUARE, WIDE = np.zeros((2, 2)), np.zeros((2, 3))
 
 
 @pytest.mark.parametrize(
-    ("wins", "ties"),
-    [
-        ([[0, -1], [0, 0]], np.zeros((2, 2))),
-        (np.zeros((2, 3)), np.zeros((2, 3))),
-        (np.zeros((2, 2)), [[0, 1], [0, 0]]),
-    ],
+    ("wins", "ties"), [(NEGATIVE, SQUARE), (WIDE, WIDE), (SQUARE, ONE_SIDED)]
 )
 def test_counts_that_are_none_are_an_error(wins, ties):
     with pytest.raises(ValueError, match="wins and ties must be"):

@@ -1,6 +1,4 @@
-"""Calibration on recorded scores: when it is accepted, and that nothing of a held-out label is
-in its prediction.
-"""
+"""Calibration on recorded scores: acceptance, and held-out predictions."""
 
 import math
 
@@ -34,19 +32,13 @@ def tasks(shared_data):
     return {name: recorded_tasks(shared_data, name) for name in JUDGES}
 
 
-def _accepted(labels, seed):
-    return calibrated_kinds(labels, seed) is not None
-
-
 def acceptances(tasks, labels, make=lambda task, rng: task):
-    """How often of some runs a calibration is accepted, with so many labels of each task; tasks
-    are remade each time.
-    """
+    """Runs in which a calibration of so many labels a task is accepted."""
     wins = 0
     for seed in range(RUNS):
         rng = np.random.default_rng(seed)
         drawn = [draw_labels(make(task, rng), labels, rng) for task in tasks]
-        wins += _accepted(drawn, seed)
+        wins += calibrated_kinds(drawn, seed) is not None
     return wins
 
 
@@ -116,9 +108,7 @@ def test_a_fit_is_the_best_increasing_one_and_a_generator_alone_cannot_be_left_o
 
 
 def test_a_task_type_of_noise_is_refused_by_its_own_labels():
-    """Two task types with a judge that people follow, one with numbers at random, and one with
-    few labels.
-    """
+    """Two task types that a judge knows, one of noise, and one with few labels."""
     refused = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -136,33 +126,37 @@ def test_a_task_type_of_noise_is_refused_by_its_own_labels():
 
 
 def test_the_named_number_of_labels_mostly_does(tasks):
-    task, runs = tasks["GPT-4o zero-shot"][0], range(30)
-    few = [draw_labels(task, 50, np.random.default_rng(seed)) for seed in runs]
-    compared_few = [compared(labels) for labels in few]
-    refused = [better for better in compared_few if not better.accepted]
+    task = tasks["GPT-4o zero-shot"][0]
+
+    def drawn(number, seed):
+        return draw_labels(task, number, np.random.default_rng(seed))
+
+    few = [drawn(50, seed) for seed in range(30)]
+    refused = [better for better in map(compared, few) if not better.accepted]
     needed = [better.labels_needed(50) for better in refused]
-    assert sum(number is not None for number in needed) >= len(refused) / 2
-    enough = [
-        _accepted([draw_labels(task, number, np.random.default_rng(number))], 0)
-        for number in needed
-        if number
-    ]
+    known = [number for number in needed if number]
+    assert len(known) >= len(refused) / 2
+    enough = [calibrated_kinds([drawn(n, n)], 0) is not None for n in known]
     assert np.mean(enough) >= 0.5
     random = np.random.default_rng(0).uniform(size=50)
-    noise = [labels._replace(scores=random) for labels in few]
-    assert sum(compared(labels).labels_needed(50) is not None for labels in noise) <= 8
+    noise = [compared(labels._replace(scores=random)) for labels in few]
+    assert sum(better.labels_needed(50) is not None for better in noise) <= 8
 
 
 def compared(labels):
     return improvement(labels, held_out(labels, 0), 300, 0)
 
 
-def test_labels_needed_grow_with_the_interval_and_ties_need_pairs():
+@pytest.mark.parametrize(
+    ("over_constant", "apparent", "needed"),
+    [
+        (Estimate(-0.02, -0.03, -0.01), (-0.02, -0.02), 50),
+        (Estimate(-0.01, -0.03, 0.01), (-0.02, -0.01), 410),
+        (Estimate(-0.01, -0.03, 0.01), (-0.02, -0.03), 150),
+        (Estimate(0.01, -0.01, 0.03), (-0.02, -0.005), None),
+    ],
+)
+def test_labels_needed_grow_with_the_interval(over_constant, apparent, needed):
     surely = Estimate(-0.02, -0.03, -0.01)
-    not_yet = Estimate(-0.01, -0.03, 0.01)
-    never = Estimate(0.01, -0.01, 0.03)
-    assert Improvement(surely, surely, (-0.02, -0.02)).labels_needed(50) == 50
-    assert Improvement(surely, not_yet, (-0.02, -0.01)).labels_needed(50) == 410
-    assert Improvement(surely, not_yet, (-0.02, -0.03)).labels_needed(50) == 150
-    assert Improvement(surely, never, (-0.02, -0.005)).labels_needed(50) is None
+    assert Improvement(surely, over_constant, apparent).labels_needed(50) == needed
     assert math.isnan(tied_share([0.1, 0.1], ["a", "b"]))

@@ -1,6 +1,4 @@
-"""Pairwise accuracy of generators: by hand, by random signs, and on the recorded logs of
-ImagenHub.
-"""
+"""Pairwise accuracy of generators: by hand, by random signs, and on recorded logs."""
 
 import itertools
 import math
@@ -44,17 +42,21 @@ def test_soft_agreement_forgives_what_nobody_can_tell_and_hard_does_not():
     assert pair_agreement(0, 1, [0.0, 0.0], clear).hard == 0.5
 
 
-def test_too_few_generators_or_pairs_have_no_value_and_say_why():
-    pairs = itertools.combinations(range(3), 2)
-    three = [PairAgreement(i, j, 1.0, 1.0) for i, j in pairs]
-    hard, soft = accuracy_over_pairs([(3, three)], 50, 0)
-    assert math.isnan(hard.value)
-    assert soft.reason == "needs 4 generators, got 3"
-    found = accuracy_over_pairs([(3, three)] * 3, 50, 0)[0].reason
-    assert found == "needs 10 pairs, got 9"
-    found = accuracy_over_pairs([(5, [])], 50, 0)[0].reason
-    assert found == "no sample has scores of two generators"
-    assert accuracy_over_pairs([(3, three)] * 4, 50, 0)[0].value == 1
+TRIPLE = [PairAgreement(i, j, 1.0, 1.0) for i, j in itertools.combinations(range(3), 2)]
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ([(3, TRIPLE)], "needs 4 generators, got 3"),
+        ([(3, TRIPLE)] * 3, "needs 10 pairs, got 9"),
+        ([(5, [])], "no sample has scores of two generators"),
+    ],
+)
+def test_too_few_generators_or_pairs_have_no_value_and_say_why(parts, reason):
+    for accuracy in accuracy_over_pairs(parts, 50, 0):
+        assert (math.isnan(accuracy.value), accuracy.reason) == (True, reason)
+    assert accuracy_over_pairs([(3, TRIPLE)] * 4, 50, 0)[0].value == 1
 
 
 def test_the_interval_is_that_of_generators_and_not_of_pairs():
@@ -71,9 +73,7 @@ def test_the_interval_is_that_of_generators_and_not_of_pairs():
 
 
 def test_gpt_4o_orders_image_models_of_imagenhub_nearly_as_people_do(shared_data):
-    """On O, zero-shot, failures left out: a judge's difference is over prompts that it scored of
-    both, people's over all.
-    """
+    """On O, with failures left out of a judge's differences."""
     known = registry.benchmark("imagenhub")
     parts = known.parts
     judged = [sample for part in parts for sample in known.load(shared_data, part)]

@@ -1,6 +1,4 @@
-"""Orders by a prior and few labels: the judge's where there are none, people's where they are
-many.
-"""
+"""Orders by few labels: the judge's without any, people's with many."""
 
 import numpy as np
 import pytest

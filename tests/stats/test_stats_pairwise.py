@@ -89,16 +89,17 @@ def test_resampled_accuracy_works_in_blocks(monkeypatch):
     np.testing.assert_array_equal(again, whole)
 
 
-def test_tying_all_is_best_where_humans_tie_all():
-    assert pairwise.calibrated([1, 2, 4], [3, 3, 3]) == (1.0, 3.0)
-    assert pairwise.calibrated([1, 2, 4], [5, 6, 7]) == (1.0, 0.0)
-    assert pairwise.calibrated([2, 2, 2], [5, 6, 7]) == (0.0, 0.0)
-
-
-def test_differences_of_very_different_size():
-    metric = np.array([0.0, 5e-324, 1e-300, 1.0, 1e300])
-    human = np.array([1.0, 1.0, 1.0, 1.0, 2.0])
-    assert pairwise.calibrated(metric, human) == (1.0, 1.0)
+@pytest.mark.parametrize(
+    ("metric", "human", "expected"),
+    [
+        ([1, 2, 4], [3, 3, 3], (1.0, 3.0)),  # tying all is best where humans tie all
+        ([1, 2, 4], [5, 6, 7], (1.0, 0.0)),
+        ([2, 2, 2], [5, 6, 7], (0.0, 0.0)),
+        ([0.0, 5e-324, 1e-300, 1.0, 1e300], [1, 1, 1, 1, 2], (1.0, 1.0)),
+    ],
+)
+def test_calibration_by_hand(metric, human, expected):
+    assert pairwise.calibrated(metric, human) == expected
 
 
 @pytest.mark.parametrize("scores", [[], [1.0]])

@@ -260,7 +260,12 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
         if not any(answer.status in _NO_ANSWER for answer in (*repeats, verdict))
     ]
     if not rows:
-        return DriftReport((), 0, len(fresh), ())
+        return DriftReport(
+            tests=(),
+            n=0,
+            total=len(fresh),
+            means=(),
+        )
     scores = np.array(
         [[score_of(verdict) for verdict in verdicts] for _, verdicts in rows]
     )
@@ -273,10 +278,10 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
     tests = drift_tests(codes, scores, usable, seed)
     means = tuple(_means(rows))
     return DriftReport(
-        tests,
-        len(rows),
-        len(fresh),
-        means,
+        tests=tests,
+        n=len(rows),
+        total=len(fresh),
+        means=means,
     )
 
 
@@ -301,8 +306,8 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
             "which had no image or no answer from the server."
         )
     power = (
-        f"With {report.n} samples, a difference smaller than the last column "
-        "is missed in more than one of five cases."
+        f"With {report.n} samples, a difference below the one in the last column "
+        "is missed more than one time in five."
     )
     answer = _answer_line(report, judge)
     return [answer, *notes, "", *_tests_table(report), "", power, *_means_table(report)]

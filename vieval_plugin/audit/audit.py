@@ -204,7 +204,7 @@ def _unscored_error(
 ) -> VievalError:
     reason = next((verdict.reason for verdict in unchanged if verdict.reason), "")
     return VievalError(
-        f"{prepared.spec.name} scored none of the {len(unchanged)} samples: "
+        f"{prepared.spec.name} could not score any of the {len(unchanged)} samples: "
         f"{reason[:300]}"
     )
 

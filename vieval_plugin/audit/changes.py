@@ -66,12 +66,17 @@ def changes() -> tuple[Change, ...]:
     }
     inconsistent: Mapping[str, Expected] = {"SC": "lower", "PQ": "same", "O": "lower"}
     return (
-        Change("source blank", _blank_source, inconsistent, "source"),
         Change(
-            "source of another",
-            _borrow_source,
-            inconsistent,
-            "source",
+            name="source blank",
+            make=_blank_source,
+            expected=inconsistent,
+            modifies="source",
+        ),
+        Change(
+            name="source of another",
+            make=_borrow_source,
+            expected=inconsistent,
+            modifies="source",
         ),
         Change("praise overlay", partial(_change_output, praised), {"O": "not higher"}),
         Change(

@@ -136,7 +136,12 @@ class EffectRow:
 
 def effects_table(rows: Sequence[EffectRow], title: str = "") -> Table:
     """Build a readable table of effects from stored rows."""
-    return Table("audit", title, _HEADER, tuple(map(_cells, rows)))
+    return Table(
+        name="audit",
+        title=title,
+        header=_HEADER,
+        rows=tuple(map(_cells, rows)),
+    )
 
 
 def _cells(row: EffectRow) -> tuple[str, ...]:
@@ -189,28 +194,28 @@ def effect(
     paired_groups = list(compress(groups, is_paired))
     if not paired_groups:
         return Effect(
-            change,
-            aspect,
-            expected,
-            0,
-            failed,
-            math.nan,
-            math.nan,
-            Estimate(math.nan),
-            math.nan,
+            change=change,
+            aspect=aspect,
+            expected=expected,
+            n=0,
+            failed=failed,
+            mean_before=math.nan,
+            mean_after=math.nan,
+            difference=Estimate(math.nan),
+            p=math.nan,
         )
     statistic = MeanDifference(first[is_paired], second[is_paired], paired_groups)
     test = paired_comparison(statistic, options.draws, seed)
     return Effect(
-        change,
-        aspect,
-        expected,
-        len(paired_groups),
-        failed,
-        test.second,
-        test.first,
-        test.difference,
-        test.p,
+        change=change,
+        aspect=aspect,
+        expected=expected,
+        n=len(paired_groups),
+        failed=failed,
+        mean_before=test.second,
+        mean_after=test.first,
+        difference=test.difference,
+        p=test.p,
     )
 
 

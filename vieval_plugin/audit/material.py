@@ -38,7 +38,7 @@ def random_judgeable_samples(
         material = _contests(judged)
         required = (
             "contests of two candidates, "
-            "or samples of the same uid from two image models,"
+            "or samples with the same uid from two image models,"
         )
     else:
         material = _samples(judged)

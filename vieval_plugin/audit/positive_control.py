@@ -191,10 +191,10 @@ def _contest_result(
     share = exact_share(wins, len(verdicts))
     is_detected = share.low > 0.5 + margin
     return ControlResult(
-        spoiling,
-        len(verdicts),
-        share,
-        is_detected,
+        spoiling=spoiling,
+        n=len(verdicts),
+        estimate=share,
+        seen=is_detected,
         contests=True,
     )
 
@@ -240,7 +240,14 @@ async def control_results(
             if len(read) > 1:
                 change = control_change(*zip(*read, strict=True))
             is_detected = bool(change and change.high < -margin)
-            results.append(ControlResult(spoiling, len(read), change, is_detected))
+            results.append(
+                ControlResult(
+                    spoiling=spoiling,
+                    n=len(read),
+                    estimate=change,
+                    seen=is_detected,
+                )
+            )
         if results[-1].seen:
             break
     return results

@@ -176,10 +176,10 @@ def _card(labelled: ToLabel, swap: bool, embedded: _Embedded) -> LabelCard:
     )
     task = (TASKS if isinstance(judged, Contest) else QUESTIONS).get(judged.kind, "")
     return LabelCard(
-        task,
-        texts,
-        conditions,
-        tuple(reversed(sides) if swap else sides),
+        task=task,
+        texts=texts,
+        conditions=conditions,
+        sides=tuple(reversed(sides) if swap else sides),
     )
 
 

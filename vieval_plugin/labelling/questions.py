@@ -46,31 +46,31 @@ def _rating_steps(*texts: str) -> tuple[PageAnswer, ...]:
 
 RATINGS = (
     PageQuestion(
-        "SC",
-        "Semantic consistency",
-        "Does the output follow the prompt?",
-        _rating_steps(
+        aspect="SC",
+        title="Semantic consistency",
+        explanation="Does the output follow the prompt?",
+        answers=_rating_steps(
             "not at all",
             "little",
             "partly",
             "mostly",
             "fully",
         ),
-        "s",
+        letter="s",
     ),
     PageQuestion(
-        "PQ",
-        "Perceptual quality",
-        "Does it look natural and free of artefacts and distortions, regardless of "
+        aspect="PQ",
+        title="Perceptual quality",
+        explanation="Does it look natural and free of artefacts and distortions, regardless of "
         "the prompt?",
-        _rating_steps(
+        answers=_rating_steps(
             "very poor",
             "poor",
             "fair",
             "good",
             "flawless",
         ),
-        "p",
+        letter="p",
     ),
 )
 _BETTER = (
@@ -97,10 +97,10 @@ def vote(scheme: str) -> PageQuestion:
         "Consider both how well the output follows the prompt and how natural it looks."
     )
     return PageQuestion(
-        "vote",
-        "Which output is better?",
-        hint,
-        _BETTER + _ALIKE[scheme or "three_way"],
+        aspect="vote",
+        title="Which output is better?",
+        explanation=hint,
+        answers=_BETTER + _ALIKE[scheme or "three_way"],
     )
 
 

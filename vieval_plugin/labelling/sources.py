@@ -115,7 +115,7 @@ def _of_verdicts(files: Sequence[str], partial: bool) -> list[ToLabel]:
                 if sample and judged.setdefault(record.id, sample) != sample:
                     raise VievalError(
                         f"{record.id} must have the same images in all files, but "
-                        f"{file} has others; put each model's images in a separate "
+                        f"{file} has different ones; put each model's images in a separate "
                         "folder and score them together: `vieval score NEW OLD --out "
                         "both.jsonl`"
                     )
@@ -248,7 +248,12 @@ def _read_benchmark(benchmark_part: str) -> list[ToLabel]:
 
 def _contests(path: Path, kind: str | None) -> list[ToLabel]:
     rows = read_lines(path, "pass a file of contests")
-    common = ContestRows(OWN, kind or "", kind or "", _scheme(rows))
+    common = ContestRows(
+        benchmark=OWN,
+        part=kind or "",
+        kind=kind or "",
+        scheme=_scheme(rows),
+    )
     contest_rows = zip(read_contests(rows, path.parent, common), rows, strict=True)
     labelled = [ToLabel(contest, row.where) for contest, row in contest_rows]
     for contest in labelled:

@@ -137,15 +137,15 @@ class WithAnnotators(Annotated, Report):
                 numbers += self._judge_numbers(run, judged[run.label], part, bootstrap)
             ends = (-1.0, 1.0)
             statistic = RankedStatistic(
-                part,
-                OVERALL,
-                _LEADING,
-                "Spearman",
-                f"Spearman's correlation of overall scores with the mean of all annotators, {part}",
-                _WHY,
-                ends,
-                partial(self._compared, part, runs),
-                tuple(_references(annotator_numbers, part)),
+                part=part,
+                aspect=OVERALL,
+                statistic=_LEADING,
+                measured="Spearman",
+                title=f"Spearman's correlation of overall scores with the mean of all annotators, {part}",
+                why=_WHY,
+                ends=ends,
+                compared=partial(self._compared, part, runs),
+                references=tuple(_references(annotator_numbers, part)),
             )
             ranked.append(statistic)
         return Findings(
@@ -170,7 +170,14 @@ class WithAnnotators(Annotated, Report):
         dimensions = (OVERALL, *self.dimensions)
         for label, leave_one_out in ((WITH_ALL, False), (WITH_OTHERS, True)):
             for dimension in dimensions:
-                yield Number(label, rated, part, dimension, "scored", "ceiling")
+                yield Number(
+                    system=label,
+                    estimate=rated,
+                    part=part,
+                    aspect=dimension,
+                    statistic="scored",
+                    role="ceiling",
+                )
             for statistic in annotator_correlation(
                 dimensions, self.annotators[:-1], leave_one_out
             ):
@@ -290,9 +297,22 @@ def _number(
     statistic: Statistic,
     role: Role = "judge",
 ) -> Number:
-    key = Key("statistics", part, "", label, statistic.name, statistic.aspect)
+    key = Key(
+        table="statistics",
+        task=part,
+        image_model="",
+        judge=label,
+        statistic=statistic.name,
+        aspect=statistic.aspect,
+    )
     return Number(
-        label, estimate, part, statistic.aspect, statistic.name, role, key=key
+        system=label,
+        estimate=estimate,
+        part=part,
+        aspect=statistic.aspect,
+        statistic=statistic.name,
+        role=role,
+        key=key,
     )
 
 
@@ -310,5 +330,19 @@ def _references(annotator_numbers: Sequence[Number], part: str) -> Iterator[Numb
     ]
     if correlations:
         mean = replace(mean_over_parts(correlations), n=correlations[0].n)
-        yield Number(CEILING_LABEL, mean, part, OVERALL, _LEADING, "ceiling")
-    yield Number(CONSTANT_LABEL, Estimate(0.0), part, OVERALL, _LEADING, "baseline")
+        yield Number(
+            system=CEILING_LABEL,
+            estimate=mean,
+            part=part,
+            aspect=OVERALL,
+            statistic=_LEADING,
+            role="ceiling",
+        )
+    yield Number(
+        system=CONSTANT_LABEL,
+        estimate=Estimate(0.0),
+        part=part,
+        aspect=OVERALL,
+        statistic=_LEADING,
+        role="baseline",
+    )

@@ -134,13 +134,13 @@ def compared_means(
         return 1.0
 
     compared = ComparedStatistic(
-        part,
-        aspect,
-        statistic,
-        _systems(items, unit, total),
-        pair,
-        unit,
-        entrants,
+        part=part,
+        aspect=aspect,
+        statistic=statistic,
+        systems=_systems(items, unit, total),
+        pair=pair,
+        unit=unit,
+        entrants=entrants,
         notes=notes,
     )
     if constants:
@@ -175,12 +175,22 @@ def compared_correlations(
     0.316
     """
     tables = _Tables.from_items(items)
-    correlated = _CorrelatedItems(list(items), tables, coefficient, why_no_value)
+    correlated = _CorrelatedItems(
+        labels=list(items),
+        tables=tables,
+        coefficient=coefficient,
+        why_no_value=why_no_value,
+    )
     available_count = max(total, *map(len, items.values()), 0)
     systems = [correlated.system(index, available_count) for index in range(len(items))]
     pair = correlated.pair
     return ComparedStatistic(
-        part, aspect, statistic, tuple(systems), pair, above_constant=correlates(pair)
+        part=part,
+        aspect=aspect,
+        statistic=statistic,
+        systems=tuple(systems),
+        pair=pair,
+        above_constant=correlates(pair),
     )
 
 
@@ -211,7 +221,12 @@ class _CorrelatedItems:
             undefined = f"undefined for every image model ({why_not[0]})"
         missing_parts = [part for part in all_parts if part not in parts_with_value]
         unranked = unranked_reason(n, available_count, missing_parts)
-        return System(self.labels[index], n, undefined, unranked)
+        return System(
+            label=self.labels[index],
+            n=n,
+            undefined=undefined,
+            unranked=unranked,
+        )
 
     def pair(self, first: int, second: int) -> CommonSamplesStatistic:
         """Two judges on what both scored."""
@@ -333,5 +348,12 @@ def _systems(items: Mapping[str, Items], unit: str, total: int) -> tuple[System,
             undefined = f"no {unit} with a score"
             missing_parts = []
         unranked = unranked_reason(n, available_count, missing_parts, unit)
-        systems.append(System(label, n, undefined, unranked))
+        systems.append(
+            System(
+                label=label,
+                n=n,
+                undefined=undefined,
+                unranked=unranked,
+            )
+        )
     return tuple(systems)

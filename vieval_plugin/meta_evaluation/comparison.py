@@ -369,7 +369,12 @@ def compare_systems(
             "can use"
         )
         return Comparison(compared, systems, reason=reason)
-    return Comparison(compared, _ranked(systems, pairs), pairs, other_pairs)
+    return Comparison(
+        compared=compared,
+        systems=_ranked(systems, pairs),
+        pairs=pairs,
+        other_pairs=other_pairs,
+    )
 
 
 def _split_by_rank(
@@ -415,10 +420,10 @@ def _tested(
     tested = None
     if result:
         tested = SystemPair(
-            first,
-            second,
-            common.n,
-            result,
+            first=first,
+            second=second,
+            n=common.n,
+            result=result,
             adjusted=math.nan,
             notes=common.notes,
             decides=common.decides,
@@ -556,7 +561,13 @@ def average_benchmarks(
         return CommonSamplesStatistic(n, AveragedDifference(paired, weights))
 
     statistic = _mean_title(comparisons)
-    return ComparedStatistic(OVER_BENCHMARKS, "", statistic, tuple(systems), pair)
+    return ComparedStatistic(
+        part=OVER_BENCHMARKS,
+        aspect="",
+        statistic=statistic,
+        systems=tuple(systems),
+        pair=pair,
+    )
 
 
 def _averaged_system(
@@ -585,7 +596,12 @@ def _averaged_system(
     why_not = "; ".join(undefined)
     if missing:
         why_not = f"not compared on {', '.join(missing)}"
-    return System(label, n, why_not, "; ".join(unranked))
+    return System(
+        label=label,
+        n=n,
+        undefined=why_not,
+        unranked="; ".join(unranked),
+    )
 
 
 def _mean_title(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> str:

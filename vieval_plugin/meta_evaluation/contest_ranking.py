@@ -166,18 +166,25 @@ def contest_strengths(
         models, estimates, played.tolist(), strict=True
     ):
         number = Number(
-            model,
-            replace(estimate, n=contests),
-            part,
-            subject,
-            STRENGTH.name,
-            "generator",
-            judge,
+            system=model,
+            estimate=replace(estimate, n=contests),
+            part=part,
+            aspect=subject,
+            statistic=STRENGTH.name,
+            role="generator",
+            judge=judge,
             total=contests,
         )
         numbers.append(number)
     tie = fitted.tie if shares else np.nan
-    return ContestStrengths(tuple(numbers), shares, tie, answers, len(codes), reason)
+    return ContestStrengths(
+        numbers=tuple(numbers),
+        shares=shares,
+        tie=tie,
+        answered_pairs=answers,
+        pairs_asked=len(codes),
+        reason=reason,
+    )
 
 
 def _strength_estimates(

@@ -221,16 +221,16 @@ def _estimated(
     scores = score_prompts(images, aspect)
     raw = bootstrap.estimate(mean_over_prompts(scores, clusters_of(images)))
     return GeneratorEstimates(
-        generator.image_model,
-        raw,
-        by_ratings,
-        corrected,
-        len(rated_images),
-        rated_units,
-        len(images),
-        tuple(unrated_kinds),
-        selection,
-        selection_p,
+        generator=generator.image_model,
+        raw=raw,
+        human=by_ratings,
+        corrected=corrected,
+        rated=len(rated_images),
+        rated_units=rated_units,
+        images=len(images),
+        unrated_kinds=tuple(unrated_kinds),
+        selection=selection,
+        selection_p=selection_p,
     )
 
 
@@ -281,13 +281,13 @@ def _ranked(
         return CommonSamplesStatistic(n, result=result, decides=both_decide)
 
     compared = ComparedStatistic(
-        ALL,
-        aspect,
-        CORRECTED.name,
-        tuple(map(_system, estimates)),
-        pair,
-        _unit(scored),
-        "generators",
+        part=ALL,
+        aspect=aspect,
+        statistic=CORRECTED.name,
+        systems=tuple(map(_system, estimates)),
+        pair=pair,
+        unit=_unit(scored),
+        entrants="generators",
         with_failures=partial(_count_failures, judged, aspect, level),
         order=tuple(estimate.generator for estimate in ordered),
         level=level,
@@ -297,7 +297,13 @@ def _ranked(
     findings = Findings(tuple(numbers))
     ranking = leaderboard(statistic, findings, run.benchmark, [run], options)
     by_ratings = _ratings_differences(ranking, paired)
-    return CorrectedRanking(ranking, ordered, by_ratings, selected, look)
+    return CorrectedRanking(
+        ranking=ranking,
+        estimates=ordered,
+        by_ratings=by_ratings,
+        selected=selected,
+        look=look,
+    )
 
 
 def _ratings_differences(
@@ -358,13 +364,13 @@ def _corrected_numbers(
         prompts = {image.group for image in generator.all}
         statuses = Counter(image.status for image in generator.all)
         number = Number(
-            generator.image_model,
-            replace(estimate.corrected.mean, n=len(scored_prompts)),
-            ALL,
-            aspect,
-            CORRECTED.name,
-            "generator",
-            run.name,
+            system=generator.image_model,
+            estimate=replace(estimate.corrected.mean, n=len(scored_prompts)),
+            part=ALL,
+            aspect=aspect,
+            statistic=CORRECTED.name,
+            role="generator",
+            judge=run.name,
             total=len(prompts),
             statuses=statuses,
         )
@@ -433,7 +439,12 @@ def _ordered(
     scores = np.array([image.scores[aspect] for image in labelled])
     ratings = np.array([mean_rating(image, aspect) for image in labelled])
     generators = np.array(numbers, dtype=np.int64)
-    labels = OrderLabels(scores, ratings, generators, group_codes)
+    labels = OrderLabels(
+        scores=scores,
+        ratings=ratings,
+        generators=generators,
+        prompts=group_codes,
+    )
     values = order_values([estimate.raw.value for _, estimate in scored], labels)
     value_of = {
         estimate.generator: value

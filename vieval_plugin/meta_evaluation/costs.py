@@ -115,13 +115,13 @@ def cost_of(records: Sequence[Record]) -> Cost:
         tokens = sum(token_counts)
     recorded = any(record.provenance.recorded for record in records)
     return Cost(
-        len(asked),
-        failed.total(),
-        tuple(failed.most_common()),
-        missing,
-        answers,
-        tokens,
-        recorded or missing > 0,
+        verdicts=len(asked),
+        failed=failed.total(),
+        statuses=tuple(failed.most_common()),
+        missing=missing,
+        answers=answers,
+        tokens=tokens,
+        recorded=recorded or missing > 0,
     )
 
 

@@ -94,7 +94,13 @@ class Bootstrap:
             low, high = expanded_interval(resampled, clusters)
         else:
             low, high = interval(resampled)
-        return Estimate(computed.value, low, high, resampled, len(computed.clusters))
+        return Estimate(
+            value=computed.value,
+            low=low,
+            high=high,
+            resamples=resampled,
+            n=len(computed.clusters),
+        )
 
     def share(
         self, points: ArrayLike, clusters: Sequence[Hashable], reason: str = ""
@@ -126,10 +132,12 @@ def computed_correlation(
     1.0
     """
     return Computed(
-        correlation(judged, rated, coefficient),
-        lambda counts: resampled_correlations(judged, rated, counts, coefficient),
-        clusters,
-        undefined(judged, rated),
+        value=correlation(judged, rated, coefficient),
+        resample=lambda counts: resampled_correlations(
+            judged, rated, counts, coefficient
+        ),
+        clusters=clusters,
+        reason=undefined(judged, rated),
     )
 
 
@@ -155,7 +163,13 @@ def computed_mean(
     mean = math.nan
     if len(array):
         mean = math.fsum(array) / len(array)
-    return Computed(mean, resampled, clusters, reason, True)
+    return Computed(
+        value=mean,
+        resample=resampled,
+        clusters=clusters,
+        reason=reason,
+        is_mean=True,
+    )
 
 
 def mean_over_parts(parts: Sequence[Estimate]) -> Estimate:
@@ -179,7 +193,14 @@ def mean_over_parts(parts: Sequence[Estimate]) -> Estimate:
     reasons: dict[str, None] = {}
     for part in parts:
         reasons |= dict.fromkeys(part.reasons)
-    return Estimate(total / len(parts), low, high, resampled, n, tuple(reasons))
+    return Estimate(
+        value=total / len(parts),
+        low=low,
+        high=high,
+        resamples=resampled,
+        n=n,
+        reasons=tuple(reasons),
+    )
 
 
 def sum_over_parts(parts: Sequence[Estimate]) -> Estimate:

@@ -179,7 +179,12 @@ class Layout:
         for row in sorted(by_row, key=place):
             texts = self._row_texts(row, by_row[row], columns)
             rows.append(tuple(texts))
-        return Table(self.name, self.title, tuple(header), tuple(rows))
+        return Table(
+            name=self.name,
+            title=self.title,
+            header=tuple(header),
+            rows=tuple(rows),
+        )
 
     def _heading(self, column: _Names) -> str:
         headings = []
@@ -362,11 +367,11 @@ class Findings:
     def __add__(self, other: Findings) -> Findings:
         """The findings of both, these first."""
         return Findings(
-            (*self.numbers, *other.numbers),
-            (*self.ranked, *other.ranked),
-            (*self.layouts, *other.layouts),
-            (*self.texts, *other.texts),
-            self.paper or other.paper,
+            numbers=(*self.numbers, *other.numbers),
+            ranked=(*self.ranked, *other.ranked),
+            layouts=(*self.layouts, *other.layouts),
+            texts=(*self.texts, *other.texts),
+            paper=self.paper or other.paper,
         )
 
     @property

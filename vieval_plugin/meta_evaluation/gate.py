@@ -280,19 +280,19 @@ def _image_evidence(
         by_both, by_all = _plain(differences, penalised, usable, reference_images, fall)
     rises = differences > LARGE_FALL + _ROUNDING
     return GateEvidence(
-        challenger,
-        reference,
-        by_both,
-        by_all,
-        len(prompts),
-        _more_failures(sides),
-        (_unjudged(mine, aspect), _unjudged(theirs, aspect)),
-        _unread(reference_images, aspect),
-        len(differences),
-        int(rises.sum()),
-        _spread(scored),
-        _signs(differences),
-        _falls(reference, challenger_images, prompts, scored),
+        challenger=challenger,
+        reference=reference,
+        scored=by_both,
+        penalised=by_all,
+        items=len(prompts),
+        more_failures=_more_failures(sides),
+        unjudged=(_unjudged(mine, aspect), _unjudged(theirs, aspect)),
+        unread=_unread(reference_images, aspect),
+        compared=len(differences),
+        rises=int(rises.sum()),
+        spread=_spread(scored),
+        signs=_signs(differences),
+        falls=_falls(reference, challenger_images, prompts, scored),
     )
 
 
@@ -351,7 +351,15 @@ def _falls(
             failure = str(worst(statuses))
         elif score - reference_score >= -_ROUNDING:
             continue
-        falls.append(PromptFall(prompt, reference, score, reference_score, failure))
+        falls.append(
+            PromptFall(
+                prompt=prompt,
+                reference=reference,
+                score=score,
+                reference_score=reference_score,
+                status=failure,
+            )
+        )
     falls.sort(key=lambda fall: fall.difference)
     return tuple(falls)
 
@@ -461,8 +469,18 @@ def _corrected(
     mixed = np.where(usable, difference.value, penalised)
     standard_error = float(mixed.std(ddof=1)) / math.sqrt(len(mixed))
     mixed_error = math.hypot(standard_error, float(usable.mean()) * error)
-    by_both = MeanOfDifferences(difference.value, error, n, fall)
-    by_all = MeanOfDifferences(float(mixed.mean()), mixed_error, n, fall)
+    by_both = MeanOfDifferences(
+        value=difference.value,
+        error=error,
+        n=n,
+        fall=fall,
+    )
+    by_all = MeanOfDifferences(
+        value=float(mixed.mean()),
+        error=mixed_error,
+        n=n,
+        fall=fall,
+    )
     return by_both, by_all
 
 
@@ -492,7 +510,13 @@ def _contest_evidence(
             their_failures += 1
         if outcome.failed == (True, False):
             status = str(outcome.status)
-            fall = PromptFall(outcome.group, reference, math.nan, math.nan, status)
+            fall = PromptFall(
+                prompt=outcome.group,
+                reference=reference,
+                score=math.nan,
+                reference_score=math.nan,
+                status=status,
+            )
             falls.append(fall)
     by_both = _mean_lead(decided)
     by_all = _mean_lead(outcomes)
@@ -500,19 +524,19 @@ def _contest_evidence(
     points = np.array([outcome.points for outcome in decided])
     differences = np.array([outcome.points - EVEN for outcome in decided])
     return GateEvidence(
-        challenger,
-        reference,
-        by_both,
-        by_all,
-        len(outcomes),
-        (len(falls), their_failures),
-        (unjudged, unjudged),
-        (parse_failures, len(outcomes)),
-        len(decided),
-        0,
-        _spread(points),
-        _signs(differences),
-        tuple(falls),
+        challenger=challenger,
+        reference=reference,
+        scored=by_both,
+        penalised=by_all,
+        items=len(outcomes),
+        more_failures=(len(falls), their_failures),
+        unjudged=(unjudged, unjudged),
+        unread=(parse_failures, len(outcomes)),
+        compared=len(decided),
+        rises=0,
+        spread=_spread(points),
+        signs=_signs(differences),
+        falls=tuple(falls),
     )
 
 

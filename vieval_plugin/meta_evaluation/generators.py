@@ -56,7 +56,12 @@ from vieval_plugin.stats.comparison import MeanDifference
 from vieval_plugin.stats.options import StatisticsOptions
 
 MEAN = Measure(
-    "mean over prompts", "Mean", OPINION, mean_of, is_plain_mean=True, leads=True
+    name="mean over prompts",
+    noun="Mean",
+    phrases=OPINION,
+    score_images=mean_of,
+    is_plain_mean=True,
+    leads=True,
 )
 _WHY = "This is the judge's opinion. These images have no human ratings."
 
@@ -203,7 +208,14 @@ def _numbers(
         mean = bootstrap.estimate(mean_over_prompts(scores, clusters_of(model_images)))
         key = None
         if mean.defined and measure.is_plain_mean:
-            key = Key(table, breakdown_value, model, run.label, "mean", aspect)
+            key = Key(
+                table=table,
+                task=breakdown_value,
+                image_model=model,
+                judge=run.label,
+                statistic="mean",
+                aspect=aspect,
+            )
         prompts = {image.group for image in model_images}
         yield Number(
             model,
@@ -280,10 +292,10 @@ def _measures(images_by_model: ImagesByModel, aspect: str) -> list[Measure]:
     if number == 1:
         return [MEAN, *further_measures()]
     best = Measure(
-        f"mean over prompts of the best of {number} images",
-        "Best-image mean",
-        OPINION,
-        partial(_best, number=number),
+        name=f"mean over prompts of the best of {number} images",
+        noun="Best-image mean",
+        phrases=OPINION,
+        score_images=partial(_best, number=number),
     )
     return [MEAN, best, *further_measures()]
 

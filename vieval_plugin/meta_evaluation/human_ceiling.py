@@ -70,7 +70,13 @@ def compared_with_annotators(
     value = judge.value - annotators.value
     difference = judge.resamples - annotators.resamples
     low, high = bias_corrected_interval(difference, value)
-    return Estimate(value, low, high, difference, judge.n)
+    return Estimate(
+        value=value,
+        low=low,
+        high=high,
+        resamples=difference,
+        n=judge.n,
+    )
 
 
 def _counts(observation: Observation, aspects: Sequence[str], aspect: str) -> bool:

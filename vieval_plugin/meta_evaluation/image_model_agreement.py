@@ -209,7 +209,12 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
     n = _sample_count(aspect, rows)
     average = fisher_average(values, resampled, n, reasons, rows.options)
     parts = 1 if values else 0
-    coverage = ImageModelCoverage(len(values), len(rows.columns[aspect]), parts, 1)
+    coverage = ImageModelCoverage(
+        image_models=len(values),
+        all_image_model_count=len(rows.columns[aspect]),
+        parts=parts,
+        all_part_count=1,
+    )
     return replace(average, zeros=tuple(constant), coverage=coverage)
 
 
@@ -225,7 +230,14 @@ def fisher_average(
     if resampled:
         averages = fisher_mean_over(resampled)
     low, high = interval(averages)
-    return Estimate(fisher_mean(values), low, high, averages, n, tuple(reasons))
+    return Estimate(
+        value=fisher_mean(values),
+        low=low,
+        high=high,
+        resamples=averages,
+        n=n,
+        reasons=tuple(reasons),
+    )
 
 
 def _paper(aspect: str, rows: ImageModelRows) -> Estimate:
@@ -335,7 +347,16 @@ def fisher_over_parts(parts: Sequence[Estimate]) -> Estimate:
     zeros = _joined(part.zeros for part in parts)
     coverages = [astuple(part.coverage) for part in parts]
     coverage = ImageModelCoverage(*map(sum, zip(*coverages, strict=True)))
-    return Estimate(mean, low, high, resampled, n, reasons, zeros, coverage)
+    return Estimate(
+        value=mean,
+        low=low,
+        high=high,
+        resamples=resampled,
+        n=n,
+        reasons=reasons,
+        zeros=zeros,
+        coverage=coverage,
+    )
 
 
 def paper_over_parts(parts: Sequence[Estimate]) -> Estimate:

@@ -146,12 +146,12 @@ class ByImageModel(Report):
             observations, rating.aspects, rated, options
         )
         return ImageModelRows(
-            observations,
-            imputed,
-            aspects,
-            f"{benchmark}/{part}",
-            self.added_last.get(part),
-            options,
+            judged=observations,
+            imputed=imputed,
+            aspects=aspects,
+            name=f"{benchmark}/{part}",
+            added_last=self.added_last.get(part),
+            options=options,
         )
 
     def findings(
@@ -183,11 +183,11 @@ class ByImageModel(Report):
         left_out = _left_out(numbers, parts)
         same_samples = self._same_samples(benchmark, parts, runs, options)
         return Findings(
-            tuple(numbers),
-            self._ranked(parts, runs, numbers, options),
-            (*common, *by_model_layouts),
-            (left_out, same_samples),
-            PAPER,
+            numbers=tuple(numbers),
+            ranked=self._ranked(parts, runs, numbers, options),
+            layouts=(*common, *by_model_layouts),
+            texts=(left_out, same_samples),
+            paper=PAPER,
         )
 
     def _judge_numbers(
@@ -329,7 +329,14 @@ def _model_numbers(
             f"{_BY_MODEL}_{table}",
             breakdown=_IMAGE_MODEL,
             value=model,
-            key=Key(table, part, model, run.label, "spearman", aspect),
+            key=Key(
+                table=table,
+                task=part,
+                image_model=model,
+                judge=run.label,
+                statistic="spearman",
+                aspect=aspect,
+            ),
         )
 
 
@@ -362,13 +369,13 @@ def _ranked_statistic(
         "task types (Fisher)"
     )
     return RankedStatistic(
-        ALL,
-        aspect,
-        FISHER,
-        "Spearman",
-        title,
-        _WHY,
-        (-1.0, 1.0),
+        part=ALL,
+        aspect=aspect,
+        statistic=FISHER,
+        measured="Spearman",
+        title=title,
+        why=_WHY,
+        ends=(-1.0, 1.0),
         compared=partial(compared, aspect, ALL),
         references=references,
         ceiling=partial(ceiling, aspect),
@@ -401,7 +408,14 @@ def _ceilings(averages: Sequence[Number]) -> dict[str, Number]:
 
 
 def _references(aspect: str, ceilings: Mapping[str, Number]) -> tuple[Number, ...]:
-    constant = Number(CONSTANT_LABEL, Estimate(0.0), ALL, aspect, FISHER, "baseline")
+    constant = Number(
+        system=CONSTANT_LABEL,
+        estimate=Estimate(0.0),
+        part=ALL,
+        aspect=aspect,
+        statistic=FISHER,
+        role="baseline",
+    )
     if aspect in ceilings:
         return (ceilings[aspect], constant)
     return (constant,)
@@ -437,7 +451,13 @@ def rated_items(
                 score = math.nan
                 if is_complete:
                     score = observation.scores[aspect]
-                item = JudgedItem(observation.group, score, human, part, cell)
+                item = JudgedItem(
+                    group=observation.group,
+                    value=score,
+                    human=human,
+                    part=part,
+                    cell=cell,
+                )
                 by_aspect.setdefault(aspect, {})[name] = item
     return by_aspect
 
@@ -506,7 +526,14 @@ def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
             part,
             "O",
             name,
-            key=Key("T5", part, "", label, name, "O"),
+            key=Key(
+                table="T5",
+                task=part,
+                image_model="",
+                judge=label,
+                statistic=name,
+                aspect="O",
+            ),
         )
 
 
@@ -515,12 +542,34 @@ def _agreement(
 ) -> Iterator[Number]:
     """Numbers of both averages, the published one with its cell in the paper."""
     corrected, paper = agreed
-    yield Number(label, corrected, part, aspect, FISHER, role)
+    yield Number(
+        system=label,
+        estimate=corrected,
+        part=part,
+        aspect=aspect,
+        statistic=FISHER,
+        role=role,
+    )
     table = "T2/3"
     if part == ALL:
         table = "T1"
-    key = Key(table, part, "", label, "spearman", aspect)
-    yield Number(label, paper, part, aspect, PUBLISHED, role, key=key)
+    key = Key(
+        table=table,
+        task=part,
+        image_model="",
+        judge=label,
+        statistic="spearman",
+        aspect=aspect,
+    )
+    yield Number(
+        system=label,
+        estimate=paper,
+        part=part,
+        aspect=aspect,
+        statistic=PUBLISHED,
+        role=role,
+        key=key,
+    )
 
 
 def _human_numbers(
@@ -571,28 +620,34 @@ def _rater_numbers(
     all_ratings = np.concatenate(list(by_model.values()), axis=1)
     alpha = krippendorff_alpha(all_ratings)
     yield Number(
-        HUMAN,
-        Estimate(alpha, reasons=("all ratings are equal",)),
-        part,
-        aspect,
-        "krippendorff",
-        "ceiling",
+        system=HUMAN,
+        estimate=Estimate(alpha, reasons=("all ratings are equal",)),
+        part=part,
+        aspect=aspect,
+        statistic="krippendorff",
+        role="ceiling",
     )
     for model, values in by_model.items():
         for coefficient in get_args(Coefficient):
             correlations = leave_one_out(values, coefficient)
             mean = paper_mean(correlations, rounded=False)
             yield Number(
-                HUMAN,
-                Estimate(mean, reasons=(_NO_RATER,)),
-                part,
-                aspect,
-                f"{coefficient}_of_raters",
-                "ceiling",
-                None,
-                _IMAGE_MODEL,
-                model,
-                key=Key("T7", part, model, HUMAN, coefficient, aspect),
+                system=HUMAN,
+                estimate=Estimate(mean, reasons=(_NO_RATER,)),
+                part=part,
+                aspect=aspect,
+                statistic=f"{coefficient}_of_raters",
+                role="ceiling",
+                breakdown=_IMAGE_MODEL,
+                value=model,
+                key=Key(
+                    table="T7",
+                    task=part,
+                    image_model=model,
+                    judge=HUMAN,
+                    statistic=coefficient,
+                    aspect=aspect,
+                ),
             )
 
 
@@ -618,10 +673,10 @@ def _left_out(numbers: Sequence[Number], parts: Sequence[str]) -> Table:
     rows = [(*cells[:3], ", ".join(names), cells[3]) for cells, names in models.items()]
     header = ("task", "judge", "aspects", "image models", "why")
     return Table(
-        "left_out",
-        "Image models excluded from the averages, or counted as 0",
-        header,
-        tuple(rows),
+        name="left_out",
+        title="Image models excluded from the averages, or counted as 0",
+        header=header,
+        rows=tuple(rows),
     )
 
 

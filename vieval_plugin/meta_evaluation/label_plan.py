@@ -171,7 +171,13 @@ def look_at(plan: LabelPlan, rated: Collection[SampleId]) -> Look:
     images_rated = len(is_rated & planned)
     outside = len(is_rated - planned)
     is_first = is_rated == {*first_images}
-    return Look(plan, len(finished), images_rated, outside, is_first)
+    return Look(
+        plan=plan,
+        rated=len(finished),
+        images_rated=images_rated,
+        outside=outside,
+        is_first=is_first,
+    )
 
 
 def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:

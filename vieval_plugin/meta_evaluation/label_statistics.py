@@ -154,12 +154,12 @@ def _pairwise(rows: LabelRows) -> Computed:
     rated = rows.ratings
     calibration = pairwise.calibrated(judged, rated)
     return Computed(
-        calibration.accuracy,
-        lambda counts: pairwise.resampled_accuracy(
+        value=calibration.accuracy,
+        resample=lambda counts: pairwise.resampled_accuracy(
             judged, rated, calibration.epsilon, counts
         ),
-        rows.clusters,
-        "too few samples",
+        clusters=rows.clusters,
+        reason="too few samples",
     )
 
 
@@ -168,16 +168,16 @@ def _auroc(rows: LabelRows) -> Computed:
     rated = rows.ratings
     if not np.isin(rated, (0, 1)).all():
         return Computed(
-            math.nan,
-            lambda counts: np.full(len(counts), math.nan),
-            rows.clusters,
-            "auroc requires ratings of 0 or 1",
+            value=math.nan,
+            resample=lambda counts: np.full(len(counts), math.nan),
+            clusters=rows.clusters,
+            reason="auroc requires ratings of 0 or 1",
         )
     return Computed(
-        binary.auroc(rated, judged),
-        lambda counts: binary.resampled_auroc(rated, judged, counts),
-        rows.clusters,
-        "all labels have the same class",
+        value=binary.auroc(rated, judged),
+        resample=lambda counts: binary.resampled_auroc(rated, judged, counts),
+        clusters=rows.clusters,
+        reason="all labels have the same class",
     )
 
 
@@ -194,10 +194,10 @@ def _agreement_points(rows: LabelRows) -> Floats:
 def _agreement(rows: LabelRows) -> Computed:
     points = _agreement_points(rows)
     return Computed(
-        mean(points),
-        lambda counts: binary.resampled_mean(points, counts),
-        rows.clusters,
-        "too few samples",
+        value=mean(points),
+        resample=lambda counts: binary.resampled_mean(points, counts),
+        clusters=rows.clusters,
+        reason="too few samples",
     )
 
 
@@ -257,10 +257,10 @@ def _share_statistic(
     def compute(rows: LabelRows) -> Computed:
         names, points = points_of(rows)
         return Computed(
-            mean(points),
-            lambda counts: binary.resampled_mean(points, counts),
-            names,
-            f"no complete {what}",
+            value=mean(points),
+            resample=lambda counts: binary.resampled_mean(points, counts),
+            clusters=names,
+            reason=f"no complete {what}",
         )
 
     def items(rows: LabelRows) -> dict[str, JudgedItem]:

@@ -214,7 +214,14 @@ class WithLabels(Report):
                 for name, estimate in estimates.items():
                     key = None
                     if not tag and name not in counts:
-                        key = Key("statistics", part, "", run.label, name, aspect)
+                        key = Key(
+                            table="statistics",
+                            task=part,
+                            image_model="",
+                            judge=run.label,
+                            statistic=name,
+                            aspect=aspect,
+                        )
                     number = Number(
                         run.label,
                         estimate,
@@ -244,19 +251,26 @@ class WithLabels(Report):
         references = []
         for role, estimate in _references(column, aspect, part, runs).items():
             label = _LABELS[role]
-            number = Number(label, estimate, part, aspect, column.name, role)
+            number = Number(
+                system=label,
+                estimate=estimate,
+                part=part,
+                aspect=aspect,
+                statistic=column.name,
+                role=role,
+            )
             references.append(number)
         return RankedStatistic(
-            part,
-            aspect,
-            column.name,
-            column.title,
-            title,
-            _WHY,
-            column.ends,
-            compared,
-            tuple(references),
-            leads,
+            part=part,
+            aspect=aspect,
+            statistic=column.name,
+            measured=column.title,
+            title=title,
+            why=_WHY,
+            ends=column.ends,
+            compared=compared,
+            references=tuple(references),
+            is_headline=leads,
         )
 
     def _compared(

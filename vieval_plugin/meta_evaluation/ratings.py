@@ -213,7 +213,12 @@ def annotator_table(ratings: HumanRatings) -> Table:
         ]
         rows.append(_agreement(VOTE, "nominal", coded, annotators))
     header = ("aspect", "raters", "rated", "by two or more", "Krippendorff's alpha")
-    return Table("raters", "Agreement between human raters", header, tuple(rows))
+    return Table(
+        name="raters",
+        title="Agreement between human raters",
+        header=header,
+        rows=tuple(rows),
+    )
 
 
 def _agreement(

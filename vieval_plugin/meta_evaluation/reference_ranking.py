@@ -95,14 +95,28 @@ def _aspect_numbers(
     ):
         value = statistic(means, reference)
         low, high = interval(resamples)
-        estimate = Estimate(value, low, high, resamples, len(models), (reason,))
+        estimate = Estimate(
+            value=value,
+            low=low,
+            high=high,
+            resamples=resamples,
+            n=len(models),
+            reasons=(reason,),
+        )
         yield Number(
             run.label,
             estimate,
             part,
             aspect,
             f"{name}_of_order",
-            key=Key(ORDER, part, "", run.label, name, aspect),
+            key=Key(
+                table=ORDER,
+                task=part,
+                image_model="",
+                judge=run.label,
+                statistic=name,
+                aspect=aspect,
+            ),
         )
     for model, rank in zip(models, ranks(means), strict=True):
         yield Number(

@@ -207,7 +207,12 @@ def row_table(
     """
     names = tuple(field.name for field in fields(row_type))
     texts = (tuple(cell_text(getattr(row, name)) for name in names) for row in rows)
-    return Table(name, "", names, tuple(texts))
+    return Table(
+        name=name,
+        title="",
+        header=names,
+        rows=tuple(texts),
+    )
 
 
 def cell_text(cell: Cell) -> str:

@@ -216,7 +216,13 @@ def summary_of(
     if report.rates_contests:
         failures = "count as wrong"
     return Summary(
-        statistics, estimates, statuses, options, len(rows.scored), exact, failures
+        statistics=statistics,
+        estimates=estimates,
+        statuses=statuses,
+        options=options,
+        scored=len(rows.scored),
+        exact=exact,
+        failures=failures,
     )
 
 
@@ -265,13 +271,13 @@ def combine(summaries: Sequence[Summary]) -> Summary:
     exact = sum(summary.exact for summary in summaries)
     first = summaries[0]
     return Summary(
-        tuple(statistics.values()),
-        estimates,
-        statuses,
-        first.options,
-        scored,
-        exact,
-        first.failures,
+        statistics=tuple(statistics.values()),
+        estimates=estimates,
+        statuses=statuses,
+        options=first.options,
+        scored=scored,
+        exact=exact,
+        failures=first.failures,
     )
 
 
@@ -350,14 +356,14 @@ def _untestable(
         value = statistic.compute(rows[label]).value
         systems.append(System(label, n, unranked=unranked, value=value))
     return ComparedStatistic(
-        part,
-        aspect,
-        statistic.name,
-        tuple(systems),
-        lambda first, second: CommonSamplesStatistic(0),
+        part=part,
+        aspect=aspect,
+        statistic=statistic.name,
+        systems=tuple(systems),
+        pair=lambda first, second: CommonSamplesStatistic(0),
         untestable_reason=(
             f"judges cannot be compared by {statistic.name}, "
-            "because it has no paired test"
+            "because it has no paired test",
         ),
     )
 

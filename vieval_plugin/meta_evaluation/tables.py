@@ -184,5 +184,12 @@ def printed_tables(printed: Sequence[Printed]) -> list[Table]:
             cells = ("" if value is None else f"{value:g}" for value in values)
             rows.append((table.part, f"{judge} (printed)", *cells))
         header = ("task", "judge", *table.statistics)
-        tables.append(Table(name, title, header, tuple(rows)))
+        tables.append(
+            Table(
+                name=name,
+                title=title,
+                header=header,
+                rows=tuple(rows),
+            )
+        )
     return tables

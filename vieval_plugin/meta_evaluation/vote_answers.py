@@ -222,7 +222,13 @@ def paired(contested: Sequence[Observation]) -> Pairs:
     index_lists = [candidate_indices for _, candidate_indices in contest_pairs]
     index_pairs = np.array(index_lists, dtype=np.int64).reshape(-1, 2)
     groups = tuple(contested[number].group for number in numbers)
-    bare = Pairs(tuple(contested), numbers, index_pairs, numbers, groups)
+    bare = Pairs(
+        observations=tuple(contested),
+        contest=numbers,
+        indices=index_pairs,
+        human=numbers,
+        groups=groups,
+    )
     return replace(bare, human=bare.codes_of([contest.votes.vote for contest in rows]))
 
 
@@ -385,10 +391,10 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
             "four_way": 'preferences cannot distinguish "both good" from "both bad"'
         }
         return Answers(
-            pairs,
-            preference_answers.codes,
-            {**preference_answers.why, **why},
-            preference_answers.bounds,
+            pairs=pairs,
+            codes=preference_answers.codes,
+            why={**preference_answers.why, **why},
+            bounds=preference_answers.bounds,
         )
     by_order = pairs.by_order
     # an order in which no contest has an answer counts as not asked for
@@ -427,4 +433,9 @@ def _votes_from_scores(
             codes[ties] = thresholds.nested(
                 first, second, pairs.human, pairs.groups, seed=seed, scheme=ties
             )
-    return Answers(pairs, codes, why, bounds)
+    return Answers(
+        pairs=pairs,
+        codes=codes,
+        why=why,
+        bounds=bounds,
+    )

@@ -118,12 +118,12 @@ def _annotator_breakdown(
                 ceiling_points(annotations, ties), pairs.groups
             )
             yield Number(
-                "annotators against each other",
-                ceiling,
-                judged.part,
-                VOTES,
-                "annotators_all",
-                "ceiling",
+                system="annotators against each other",
+                estimate=ceiling,
+                part=judged.part,
+                aspect=VOTES,
+                statistic="annotators_all",
+                role="ceiling",
             )
         # preferences, and scores of a single group, are no votes of the most detailed kind
         why = answers.why.get(ties, "")

@@ -107,16 +107,21 @@ def _right(
         (UNTIED, np.isin(votes, (FIRST, SECOND))),
     ):
         yield Number(
-            voter,
-            _share(judged.bootstrap, right, counts, pairs),
-            judged.part,
-            aspect,
-            statistic,
-            role,
+            system=voter,
+            estimate=_share(judged.bootstrap, right, counts, pairs),
+            part=judged.part,
+            aspect=aspect,
+            statistic=statistic,
+            role=role,
             breakdown="pairs",
             value=pairs_name,
             key=Key(
-                "ratings", judged.part, "", f"{voter}, {pairs_name}", statistic, aspect
+                table="ratings",
+                task=judged.part,
+                image_model="",
+                judge=f"{voter}, {pairs_name}",
+                statistic=statistic,
+                aspect=aspect,
             ),
             scale=100,
         )
@@ -141,7 +146,12 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
     )
     rated = _rated(pairs)
     if not rated:
-        return Table("strengths", title, (), ())
+        return Table(
+            name="strengths",
+            title=title,
+            header=(),
+            rows=(),
+        )
     overall = _compared_aspect(VOTES, rated)
     rankings = {
         name: contest_strengths(benchmark, judged.part, "", *votes, options)
@@ -162,7 +172,12 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
         tau = _tau(first, ranking)
         agreement_row += ["", number(tau, 3, "no strengths")]
     rows.append(tuple(agreement_row))
-    return Table("strengths", title, tuple(header), tuple(rows))
+    return Table(
+        name="strengths",
+        title=title,
+        header=tuple(header),
+        rows=tuple(rows),
+    )
 
 
 def _voters(

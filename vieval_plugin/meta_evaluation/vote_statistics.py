@@ -355,12 +355,12 @@ class JudgedPart:
             share = self.bootstrap.share(*share)
         aspect = entrant.aspect or VOTES
         return Number(
-            entrant.label,
-            share,
-            self.part,
-            aspect,
-            statistic,
-            role,
+            system=entrant.label,
+            estimate=share,
+            part=self.part,
+            aspect=aspect,
+            statistic=statistic,
+            role=role,
             breakdown=breakdown,
             value=value,
         )
@@ -409,7 +409,13 @@ def entrants_of(
         for subject in subjects_of(rows, run.aspects):
             answers = answers_of(pairs, subject, scheme, bootstrap.seed)
             judges.append(
-                Entrant(part, run.label, subject, answers, left_out_by_reason)
+                Entrant(
+                    part=part,
+                    label=run.label,
+                    subject=subject,
+                    answers=answers,
+                    left_out=left_out_by_reason,
+                )
             )
         # contests that no judge applies to, because something is wrong with their votes, are in
         # no constant either
@@ -505,6 +511,12 @@ def _constants(
         answers = Answers(pairs, by_handling, by_order=by_order)
         accepted = vote != TIE or scheme != "four_way"
         constants.append(
-            Entrant(part, f"always {vote}", CONSTANT, answers, accepted=accepted)
+            Entrant(
+                part=part,
+                label=f"always {vote}",
+                subject=CONSTANT,
+                answers=answers,
+                accepted=accepted,
+            )
         )
     return constants

@@ -166,10 +166,10 @@ class ByVotes(Report):
             for index, statistic in enumerate(ranked)
         ]
         return Findings(
-            (*numbers, *rating_numbers),
-            tuple(ranked),
-            layouts("votes"),
-            tuple(strengths),
+            numbers=(*numbers, *rating_numbers),
+            ranked=tuple(ranked),
+            layouts=layouts("votes"),
+            texts=tuple(strengths),
         )
 
     def _numbers(self, benchmark: str, judged: JudgedPart) -> Iterator[Number]:
@@ -265,17 +265,15 @@ def _statistic(
     scheme_name = ties.replace("_", "-")
     once = cache(compared)
     return RankedStatistic(
-        part,
-        aspect,
-        f"accuracy_{ties}",
-        f"accuracy ({scheme_name})",
-        f"Share of pairs in which the judge agrees with people (accuracy, {scheme_name})",
-        (
-            f"This matches the question that people were asked ({scheme_name}). "
-            "A missing answer counts as wrong."
-        ),
-        (0.0, 1.0),
-        lambda _: once(),
+        part=part,
+        aspect=aspect,
+        statistic=f"accuracy_{ties}",
+        measured=f"accuracy ({scheme_name})",
+        title=f"Share of pairs in which the judge agrees with people (accuracy, {scheme_name})",
+        why=f"This matches the question that people were asked ({scheme_name}). "
+        "A missing answer counts as wrong.",
+        ends=(0.0, 1.0),
+        compared=lambda _: once(),
     )
 
 
@@ -332,12 +330,12 @@ def _total_number(
     role: Role,
 ) -> Number:
     return Number(
-        label,
-        bootstrap.share(*points),
-        ALL,
-        VOTES,
-        f"accuracy_{ties}",
-        role,
+        system=label,
+        estimate=bootstrap.share(*points),
+        part=ALL,
+        aspect=VOTES,
+        statistic=f"accuracy_{ties}",
+        role=role,
         breakdown=breakdown,
         value=value,
     )

@@ -158,13 +158,13 @@ def _ranked(
         rate = _tested_rate(model, rate, tested)
         numbers.append(
             Number(
-                model,
-                rate,
-                ALL,
-                subject,
-                WIN_RATE.name,
-                "generator",
-                run.name,
+                system=model,
+                estimate=rate,
+                part=ALL,
+                aspect=subject,
+                statistic=WIN_RATE.name,
+                role="generator",
+                judge=run.name,
                 total=contest_counts[model],
                 statuses=_statuses(observed, model),
             )
@@ -264,7 +264,13 @@ def _failed_outcome(
     elif opponent_failed:
         points = 1.0
     failed = (own_failed, opponent_failed)
-    return ContestOutcome(opponent, group, points, failed, status)
+    return ContestOutcome(
+        opponent=opponent,
+        group=group,
+        points=points,
+        failed=failed,
+        status=status,
+    )
 
 
 def _answered_contests(
@@ -347,13 +353,13 @@ def _compared(
     if all(map(_is_one_per_prompt, outcomes.values())):
         unit = "prompts"
     return ComparedStatistic(
-        ALL,
-        subject,
-        WIN_RATE.name,
-        _systems(outcomes, contest_counts),
-        pair,
-        unit,
-        "generators",
+        part=ALL,
+        aspect=subject,
+        statistic=WIN_RATE.name,
+        systems=_systems(outcomes, contest_counts),
+        pair=pair,
+        unit=unit,
+        entrants="generators",
         with_failures=count_failures,
     )
 
@@ -372,7 +378,14 @@ def _systems(
         undefined = ""
         if not contests:
             undefined = "no contest has an answer"
-        systems.append(System(model, answered, undefined, unranked))
+        systems.append(
+            System(
+                label=model,
+                n=answered,
+                undefined=undefined,
+                unranked=unranked,
+            )
+        )
     return tuple(systems)
 
 

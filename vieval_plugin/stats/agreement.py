@@ -230,7 +230,9 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
 
 
 def _squared_differences(
-    first_values: Floats, second_values: Floats, level: Level
+    first_values: Floats,
+    second_values: Floats,
+    level: Level,
 ) -> Floats:
     """The squared difference of values that are broadcast against each other, NaN where either
     is.

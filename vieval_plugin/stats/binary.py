@@ -65,10 +65,11 @@ def resampled_auroc(
     order = np.argsort(score_values, kind="stable")
     _, starts = np.unique(score_values[order], return_index=True)
     # by group of equal scores: how many ones and how many zeros each draw has there
-    positives, negatives = (
-        np.add.reduceat((counts * (label_values == label))[:, order], starts, axis=1)
-        for label in (1, 0)
-    )
+    by_label = []
+    for label in (1, 0):
+        labelled_counts = counts * (label_values == label)
+        by_label.append(np.add.reduceat(labelled_counts[:, order], starts, axis=1))
+    positives, negatives = by_label
     # a 1 wins against all zeros of lower groups and half of its own group's; doubled, so that all
     # stays whole
     doubled_wins = 2 * np.cumsum(negatives, axis=1) - negatives
@@ -79,7 +80,9 @@ def resampled_auroc(
 
 
 def preference_points(
-    preferred_first: ArrayLike, score_first: ArrayLike, score_second: ArrayLike
+    preferred_first: ArrayLike,
+    score_first: ArrayLike,
+    score_second: ArrayLike,
 ) -> Floats:
     """Points of preference pairs, whose mean is how often the one that people prefer has the higher
     score.

@@ -113,7 +113,9 @@ def expanded_interval(resamples: ArrayLike, clusters: int) -> tuple[float, float
 
 
 def bias_corrected_interval(
-    resamples: ArrayLike, value: float, level: float = 0.95
+    resamples: ArrayLike,
+    value: float,
+    level: float = 0.95,
 ) -> tuple[float, float]:
     """The bias-corrected percentile interval, for a statistic whose resamples lie to one side of
     its value.

@@ -57,8 +57,8 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
     tied = np.asarray(ties, dtype=float)
     if not _are_contest_tables(won, tied):
         raise ValueError(
-            "wins and ties must be square tables over the same models, and ties must "
-            "be symmetric"
+            "wins and ties must be square tables over the same models "
+            f"(ties symmetric), got shapes {won.shape} and {tied.shape}"
         )
     models = len(won)
     if _pieces(won + tied) > 1 or not won.any():
@@ -66,7 +66,10 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
         undecided_logs = np.zeros(models)
         if not equal:
             undecided_logs = np.full(models, np.nan)
-        return Strengths(undecided_logs, math.nan)
+        return Strengths(
+            log_strengths=undecided_logs,
+            tie=math.nan,
+        )
     first, second = np.triu_indices(models, 1)
     first_wins = won[first, second]
     second_wins = won[second, first]
@@ -80,7 +83,10 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
         design_without_ties = design[:, :2, :models]
         parameters = _likeliest(outcomes[:, :2], design_without_ties)
     logs = parameters[:models]
-    return Strengths(logs - logs.mean(), tie)
+    return Strengths(
+        log_strengths=logs - logs.mean(),
+        tie=tie,
+    )
 
 
 def _are_contest_tables(won: Floats, tied: Floats) -> bool:
@@ -92,7 +98,11 @@ def _are_contest_tables(won: Floats, tied: Floats) -> bool:
     return bool(are_counts and (tied == tied.T).all())
 
 
-def _effects(first: Ints, models: int, second: Ints) -> Floats:
+def _effects(
+    first: Ints,
+    models: int,
+    second: Ints,
+) -> Floats:
     # of each pair and outcome, its effect on each strength and on the tie parameter: the log
     # likelihood is linear in these
     design = np.zeros((len(first), 3, models + 1))
@@ -105,7 +115,11 @@ def _effects(first: Ints, models: int, second: Ints) -> Floats:
     return design
 
 
-def resampled_strengths(wins: ArrayLike, ties: ArrayLike, counts: Ints) -> Floats:
+def resampled_strengths(
+    wins: ArrayLike,
+    ties: ArrayLike,
+    counts: Ints,
+) -> Floats:
     """The logarithms of strengths in each resample of a bootstrap over groups of contests, such as
     prompts.
 

@@ -197,7 +197,11 @@ def held_out(
     return predicted
 
 
-def _predictions(labels: Labels, train: Bools, test: Bools) -> Floats:
+def _predictions(
+    labels: Labels,
+    train: Bools,
+    test: Bools,
+) -> Floats:
     """Ratings of held-out labels by the function fitted on the others, their mean and
     their median; one row each.
     """
@@ -210,7 +214,10 @@ def _predictions(labels: Labels, train: Bools, test: Bools) -> Floats:
 
 
 def improvement(
-    labels: Labels, predicted: Floats, resamples: int, seed: Seed
+    labels: Labels,
+    predicted: Floats,
+    resamples: int,
+    seed: Seed,
 ) -> Improvement:
     """Compare squared errors on held-out labels, with 95% intervals by a paired bootstrap over
     prompts.
@@ -241,21 +248,24 @@ def improvement(
         means = counts @ sums / (counts @ items)
         low, high = expanded_interval(means, len(names))
         return Estimate(
-            float(sums.sum() / items.sum()),
-            low,
-            high,
+            value=float(sums.sum() / items.sum()),
+            low=low,
+            high=high,
         )
 
     apparent = float((fitted - raw).mean()), float((fitted - mean).mean())
     return Improvement(
-        gain(calibrated - raw),
-        gain(calibrated - constant),
-        apparent,
+        over_raw=gain(calibrated - raw),
+        over_constant=gain(calibrated - constant),
+        apparent=apparent,
     )
 
 
 def refused_kinds(
-    labels: Labels, predicted: Floats, resamples: int, seed: Seed
+    labels: Labels,
+    predicted: Floats,
+    resamples: int,
+    seed: Seed,
 ) -> dict[str, Improvement]:
     """Task types with a function of their own that is not shown to be better, each by its own
     held-out labels.

@@ -110,7 +110,10 @@ class PairedComparison(NamedTuple):
     def turned(self) -> PairedComparison:
         """The same, second less first."""
         return PairedComparison(
-            self.second, self.first, self.difference.negated, self.p
+            first=self.second,
+            second=self.first,
+            difference=self.difference.negated,
+            p=self.p,
         )
 
 
@@ -151,7 +154,12 @@ def paired_comparison(
         ends = sign_flip_interval(*means, statistic.scale, seed)
     difference = Estimate(first - second, *ends)
     p = paired_permutation_p(statistic, seed)
-    return PairedComparison(first, second, difference, p)
+    return PairedComparison(
+        first=first,
+        second=second,
+        difference=difference,
+        p=p,
+    )
 
 
 def sign_flip_interval(
@@ -193,9 +201,10 @@ def sign_flip_interval(
         return math.nan, math.nan
     blocks = _swaps(units, _is_exact(units), _SWAPS_OF_INTERVAL, seed)
     columns = np.array([sums, items])
-    half, count = np.concatenate(
-        [np.einsum("su,ku->ks", swap.astype(float), columns) for swap in blocks], axis=1
-    )
+    halves_by_block = []
+    for swap in blocks:
+        halves_by_block.append(np.einsum("su,ku->ks", swap.astype(float), columns))
+    half, count = np.concatenate(halves_by_block, axis=1)
     halves = np.array([half, sums.sum() - half])
     counts = np.array([count, total - count])
     # an empty half has no mean, and every θ is as extreme
@@ -270,7 +279,10 @@ def _is_exact(units: int, permutations: int = PERMUTATIONS) -> bool:
 
 
 def _swaps(
-    units: int, is_exact: bool, permutations: int, seed: Seed
+    units: int,
+    is_exact: bool,
+    permutations: int,
+    seed: Seed,
 ) -> Iterator[Bools]:
     """Blocks of swaps: of an exact test all, else as many as `permutations` at random."""
     if is_exact:
@@ -320,7 +332,9 @@ def _largest_block(units: int) -> int:
 
 
 def resampled_differences(
-    statistic: PairedStatistic, resamples: int = RESAMPLES, seed: Seed = 0
+    statistic: PairedStatistic,
+    resamples: int = RESAMPLES,
+    seed: Seed = 0,
 ) -> Floats:
     """The difference in each resample of the cluster bootstrap, the same groups for both judges.
 
@@ -460,17 +474,16 @@ class AveragedDifference:
     def swapped(self, swap: Bools) -> Floats:
         unit_counts = [statistic.units for statistic in self.parts]
         ends = np.cumsum(unit_counts)[:-1]
+        swaps_by_part = np.split(swap, ends, axis=1)
         differences = [
-            statistic.swapped(unit_swaps)
-            for statistic, unit_swaps in zip(
-                self.parts, np.split(swap, ends, 1), strict=True
-            )
+            statistic.swapped(part_swaps)
+            for statistic, part_swaps in zip(self.parts, swaps_by_part, strict=True)
         ]
         return self._averaged(differences)
 
     def resampled(self, counts: Ints) -> Floats:
-        group = np.cumsum(self._groups)[:-1]
-        counts_by_part = np.split(counts, group, axis=1)
+        ends = np.cumsum(self._groups)[:-1]
+        counts_by_part = np.split(counts, ends, axis=1)
         differences = [
             statistic.resampled(part_counts)
             for statistic, part_counts in zip(self.parts, counts_by_part, strict=True)
@@ -509,6 +522,6 @@ def require_same_items(first: Floats, second: Floats) -> None:
     mismatch_count = int(np.count_nonzero(is_mismatch))
     if mismatch_count:
         raise ValueError(
-            "both must have scores for the same items, got items in only one "
-            f"({mismatch_count})"
+            "both must have scores for the same items, "
+            f"got {mismatch_count} with a score from only one"
         )

@@ -27,7 +27,9 @@ _NEARLY_ONE = 0.9999
 
 
 def correlation(
-    x: ArrayLike, y: ArrayLike, coefficient: Coefficient = "spearman"
+    x: ArrayLike,
+    y: ArrayLike,
+    coefficient: Coefficient = "spearman",
 ) -> float:
     """Correlation of two lists of scores of the same items, as SciPy computes it.
 
@@ -356,7 +358,10 @@ def _weighted_ranks(values: Floats, weights: Floats) -> Floats:
 
 
 def _weighted_pearson(
-    x: Floats, y: Floats, weights: Floats, constant_y_correlation: float
+    x: Floats,
+    y: Floats,
+    weights: Floats,
+    constant_y_correlation: float,
 ) -> Floats:
     """Pearson's r of each row of `x` and `y` under that row's weights, all of shape (resamples,
     items).

@@ -87,7 +87,10 @@ def drift_tests(
     scores = np.asarray(scores, dtype=float)
     usable = np.asarray(usable, dtype=float)
     if codes.shape[1] < 2:
-        raise ValueError("answers must include at least one repeat and the new ones")
+        raise ValueError(
+            "`codes` must have a column for each repeat and one for the new answers, "
+            f"got shape {codes.shape}"
+        )
     complete = scores[~np.isnan(scores).any(axis=1)]
     quantities = (
         _changed_answers(codes),
@@ -105,13 +108,13 @@ def drift_tests(
         values = quantity.values
         smallest = _smallest(values, family, quantity.two_sided, quantity.item)
         test = DriftTest(
-            quantity.name,
-            quantity.latest,
-            quantity.repeats,
-            len(values),
-            p,
-            p_holm,
-            smallest,
+            name=quantity.name,
+            latest=quantity.latest,
+            repeats=quantity.repeats,
+            n=len(values),
+            p=p,
+            adjusted=p_holm,
+            smallest=smallest,
         )
         tests.append(test)
     return tuple(tests)
@@ -143,7 +146,14 @@ def _changed_answers(codes: NDArray[Any]) -> _Quantity:
     # the new answer's 1 less the mean of the item's column values
     item = (columns - 2) / columns
     latest = _mean(differing[:, -1])
-    return _Quantity("changed", differing, latest, in_repeats, False, item)
+    return _Quantity(
+        name="changed",
+        values=differing,
+        latest=latest,
+        repeats=in_repeats,
+        two_sided=False,
+        item=item,
+    )
 
 
 def _differ(codes: NDArray[Any]) -> NDArray[np.bool_]:
@@ -151,11 +161,22 @@ def _differ(codes: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(codes[:, :, None] != codes[:, None, :])
 
 
-def _mean_answer(name: str, answers: Floats, item: float) -> _Quantity:
+def _mean_answer(
+    name: str,
+    answers: Floats,
+    item: float,
+) -> _Quantity:
     """The mean of answers, each less the mean of the item's others."""
     latest = _mean(answers[:, -1])
     earlier = _mean(answers[:, :-1])
-    return _Quantity(name, _less_others(answers), latest, earlier, True, item)
+    return _Quantity(
+        name=name,
+        values=_less_others(answers),
+        latest=latest,
+        repeats=earlier,
+        two_sided=True,
+        item=item,
+    )
 
 
 def _less_others(values: Floats) -> Floats:
@@ -288,7 +309,12 @@ def cusum(nights: ArrayLike) -> Cusum | None:
         sums.append(max(0.0, previous + fall - CUSUM_ALLOWANCE))
     later_nights = enumerate(sums, start=FIRST_NIGHTS)
     alarms = (night for night, total in later_nights if total > CUSUM_LIMIT)
-    return Cusum(mean, deviation, tuple(sums), next(alarms, None))
+    return Cusum(
+        mean=mean,
+        deviation=deviation,
+        sums=tuple(sums),
+        alarm=next(alarms, None),
+    )
 
 
 def _widening(centred: Floats) -> float:

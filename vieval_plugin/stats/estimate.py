@@ -98,12 +98,16 @@ class Estimate:
     def negated(self) -> Estimate:
         """The same difference the other way round, without resamples."""
         return Estimate(
-            0.0 - self.value,
-            0.0 - self.high,
-            0.0 - self.low,
+            value=0.0 - self.value,
+            low=0.0 - self.high,
+            high=0.0 - self.low,
         )
 
-    def clipped(self, minimum: float, maximum: float) -> Estimate:
+    def clipped(
+        self,
+        minimum: float,
+        maximum: float,
+    ) -> Estimate:
         """Return the same with value and ends inside a scale."""
         ends = np.array([self.value, self.low, self.high], dtype=float)
         value, low, high = np.clip(ends, minimum, maximum).tolist()
@@ -188,7 +192,11 @@ def total(
     sample_total = float(sample.sum())
     estimate = float(sample.mean()) * population
     if n == population:
-        return Estimate(sample_total, sample_total, sample_total)
+        return Estimate(
+            value=sample_total,
+            low=sample_total,
+            high=sample_total,
+        )
     if n == 1:
         return Estimate(estimate)
     deviation = float(sample.std(ddof=1))
@@ -196,7 +204,7 @@ def total(
     error = population * deviation / math.sqrt(n) * math.sqrt(unseen_share)
     reach = error * float(scipy.stats.t.ppf((1 + level) / 2, n - 1))
     return Estimate(
-        estimate,
-        max(sample_total, estimate - reach),
-        estimate + reach,
+        value=estimate,
+        low=max(sample_total, estimate - reach),
+        high=estimate + reach,
     )

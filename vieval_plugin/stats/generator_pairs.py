@@ -60,7 +60,10 @@ def sign_flip_p(differences: ArrayLike) -> float:
 
 
 def pair_agreement(
-    first: int, second: int, judged: ArrayLike, rated: ArrayLike
+    first: int,
+    second: int,
+    judged: ArrayLike,
+    rated: ArrayLike,
 ) -> PairAgreement:
     """Agreement on two generators: hard by the signs of both mean differences, soft by how near the
     two p are.
@@ -81,10 +84,10 @@ def pair_agreement(
     else:
         hard = float(signs[0] == signs[1])
     return PairAgreement(
-        first,
-        second,
-        hard,
-        1 - abs(by_judge - by_people),
+        first=first,
+        second=second,
+        hard=hard,
+        soft=1 - abs(by_judge - by_people),
     )
 
 

@@ -61,11 +61,21 @@ class MeanOfDifferences:
             only_value = math.nan
             if n:
                 only_value = float(sums.sum()) / total
-            return cls(only_value, math.nan, n, fall)
+            return cls(
+                value=only_value,
+                error=math.nan,
+                n=n,
+                fall=fall,
+            )
         value = float(sums.sum()) / total
         squares = float(((sums - value * sizes) ** 2).sum())
         error = math.sqrt(n / (n - 1) * squares) / total
-        return cls(value, error, n, fall)
+        return cls(
+            value=value,
+            error=error,
+            n=n,
+            fall=fall,
+        )
 
     @property
     def low(self) -> float:
@@ -204,7 +214,12 @@ def control_change(own: ArrayLike, spoilt: ArrayLike) -> Estimate:
     changes = np.asarray(spoilt, dtype=float) - np.asarray(own, dtype=float)
     mean = MeanOfDifferences.from_differences(changes, range(len(changes)))
     low = 2 * mean.value - mean.high
-    return Estimate(mean.value, low, mean.high, n=len(changes))
+    return Estimate(
+        value=mean.value,
+        low=low,
+        high=mean.high,
+        n=len(changes),
+    )
 
 
 def exact_share(successes: int, n: int) -> Estimate:
@@ -225,7 +240,12 @@ def exact_share(successes: int, n: int) -> Estimate:
     high = 1.0
     if successes < n:
         high = float(quantile(1 - ONE_SIDED_LEVEL, successes + 1, failures))
-    return Estimate(successes / n, low, high, n=n)
+    return Estimate(
+        value=successes / n,
+        low=low,
+        high=high,
+        n=n,
+    )
 
 
 def prompts_for_margin(spread: float, margin: float = ADVISED_MARGIN) -> float:
@@ -239,7 +259,8 @@ def prompts_for_margin(spread: float, margin: float = ADVISED_MARGIN) -> float:
     >>> prompts_for_margin(0.3), prompts_for_margin(0.2)
     (330.0, 180.0)
     """
-    needed = MeanOfDifferences(0.0, spread, 1).items_needed(margin)
+    difference = MeanOfDifferences(value=0.0, error=spread, n=1)
+    needed = difference.items_needed(margin)
     if math.isinf(needed):
         return needed
     return round(needed, 1 - math.floor(math.log10(needed)))

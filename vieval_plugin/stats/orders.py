@@ -93,7 +93,9 @@ def each_order_points(
 
 
 def consistent_points(
-    forward: ArrayLike, reverse: ArrayLike, scheme: VoteScheme = "decisive"
+    forward: ArrayLike,
+    reverse: ArrayLike,
+    scheme: VoteScheme = "decisive",
 ) -> Floats:
     """Points for contests in which both orders have the same answer; in `three_way` both ties are
     the same.

@@ -213,7 +213,9 @@ class CorrelationDifference:
 
 
 def independence_p(
-    statistic: CorrelationDifference, seed: Seed = 0, permutations: int = 999
+    statistic: CorrelationDifference,
+    seed: Seed = 0,
+    permutations: int = 999,
 ) -> float:
     """P-value of the first judge's average correlation with people, by permutations within image
     models.
@@ -269,7 +271,9 @@ def _random_orders(
 
 
 def _same_tables(
-    first: ArrayLike, second: ArrayLike, human: ArrayLike
+    first: ArrayLike,
+    second: ArrayLike,
+    human: ArrayLike,
 ) -> tuple[Floats, Floats, Floats]:
     """Three tables of the same cells; ValueError for others."""
     first_scores = np.asarray(first, dtype=float)
@@ -287,7 +291,10 @@ def _same_tables(
 
 
 def _require_lengths(
-    groups: Sequence[Hashable], rows: int, parts: Sequence[Hashable], models: int
+    groups: Sequence[Hashable],
+    rows: int,
+    parts: Sequence[Hashable],
+    models: int,
 ) -> None:
     if len(groups) != rows or len(parts) != models:
         raise ValueError(
@@ -297,7 +304,11 @@ def _require_lengths(
         )
 
 
-def _moments(scores: Floats, ratings: Floats, coefficient: str) -> Floats:
+def _moments(
+    scores: Floats,
+    ratings: Floats,
+    coefficient: str,
+) -> Floats:
     """The three values of each standardised score whose sums r needs: itself, its square, and its
     product with the centred rating at length 1.
     """
@@ -359,7 +370,11 @@ def _standardised(scores: Floats, coefficient: str) -> Floats:
     return standardised
 
 
-def _strata(is_rated: Bools, group_index: Ints, part: Ints) -> Ints:
+def _strata(
+    is_rated: Bools,
+    group_index: Ints,
+    part: Ints,
+) -> Ints:
     """The stratum of each group: those of the same part, or of the same several, are drawn from
     one another.
     """

@@ -72,15 +72,25 @@ def calibrated(metric: ArrayLike, human: ArrayLike) -> Calibrated:
         human_and_metric, axis=1, return_counts=True
     )
     ends = np.searchsorted(human_scores, human_scores, side="right")
-    cells = _Cells(metric_values, ends, counts)
+    cells = _Cells(
+        metric=metric_values,
+        ends=ends,
+        counts=counts,
+    )
     n = int(cells.counts.sum())
     if n < 2:
-        return Calibrated(math.nan, math.nan)
+        return Calibrated(
+            accuracy=math.nan,
+            epsilon=math.nan,
+        )
     tied_pairs = cells.counts * (cells.counts - 1) // 2
     tied_in_both = int(tied_pairs.sum())
     gain, epsilon, alike = _best_gain(cells)
     right_pairs = tied_in_both + alike + gain
-    return Calibrated(right_pairs / math.comb(n, 2), epsilon)
+    return Calibrated(
+        accuracy=right_pairs / math.comb(n, 2),
+        epsilon=epsilon,
+    )
 
 
 def resampled_accuracy(
@@ -208,7 +218,11 @@ def _best_gain(cells: _Cells) -> tuple[int, float, int]:
     ends = np.array([gaps.min(), np.ptp(cells.metric)]).view(np.int64)
     lowest, highest = ends.tolist()
     width = (highest - lowest).bit_length() - _BIN_BITS
-    bins = _Bins(lowest, highest, max(0, width))
+    bins = _Bins(
+        lowest=lowest,
+        highest=highest,
+        width=max(0, width),
+    )
     net, tied, pairs = _bin_totals(cells, bins)
     at_start = np.cumsum(net) - net
     # an epsilon must gain at least 1 over 0, the smallest of all
@@ -259,7 +273,10 @@ def _bin_totals(cells: _Cells, bins: _Bins) -> Ints:
 
 
 def _key_totals(
-    cells: _Cells, bins: _Bins, opened: Ints, at_start: Ints
+    cells: _Cells,
+    bins: _Bins,
+    opened: Ints,
+    at_start: Ints,
 ) -> tuple[Ints, Ints]:
     """The keys in some bins, and the gain up to each as epsilon."""
     first = bins.start(int(opened[0]))

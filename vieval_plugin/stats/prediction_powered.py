@@ -104,7 +104,10 @@ def prediction_powered_mean(
     parts = _strata(all_ratings, all_scores, members, stratum)
     if not parts or any(part.rated_groups < 2 for part in parts):
         undefined = Estimate(math.nan, reasons=("fewer than two rated prompts",))
-        return PredictionPoweredMean(undefined, math.nan)
+        return PredictionPoweredMean(
+            mean=undefined,
+            weight=math.nan,
+        )
     shares = np.array([part.items for part in parts]) / items
     if weight is None:
         weight = _best_weight(parts, shares)
@@ -120,11 +123,19 @@ def prediction_powered_mean(
     estimate = _mean_interval(mean, published, quantile)
     deviation_by_group = dict(zip(names, deviations.tolist(), strict=True))
     degrees = sum(part.rated_groups for part in parts) - len(parts)
-    return PredictionPoweredMean(estimate, weight, deviation_by_group, degrees)
+    return PredictionPoweredMean(
+        mean=estimate,
+        weight=weight,
+        deviations=deviation_by_group,
+        degrees=degrees,
+    )
 
 
 def _strata(
-    ratings: Floats, scores: Floats, members: Ints, stratum: Ints
+    ratings: Floats,
+    scores: Floats,
+    members: Ints,
+    stratum: Ints,
 ) -> list[_Stratum]:
     parts = []
     for number in np.unique(stratum):
@@ -135,7 +146,10 @@ def _strata(
 
 
 def _group_deviations(
-    parts: Sequence[_Stratum], shares: Floats, weight: float, groups: int
+    parts: Sequence[_Stratum],
+    shares: Floats,
+    weight: float,
+    groups: int,
 ) -> Floats:
     """Contribution of each group to the error of the mean over strata."""
     deviations = np.zeros(groups)
@@ -279,20 +293,21 @@ def prediction_powered_difference(
 def _deviations(first: PredictionPoweredMean, second: PredictionPoweredMean) -> Floats:
     """Contribution of each group to the error of the difference."""
     groups = {**first.deviations, **second.deviations}
-    return np.array(
-        [
-            first.deviations.get(group, 0.0) - second.deviations.get(group, 0.0)
-            for group in groups
-        ]
-    )
+    first_deviations = [first.deviations.get(group, 0.0) for group in groups]
+    second_deviations = [second.deviations.get(group, 0.0) for group in groups]
+    return np.array(first_deviations) - np.array(second_deviations)
 
 
-def _mean_interval(value: float, deviations: Floats, quantile: float) -> Estimate:
+def _mean_interval(
+    value: float,
+    deviations: Floats,
+    quantile: float,
+) -> Estimate:
     reach = quantile * math.sqrt(float((deviations**2).sum()))
     return Estimate(
-        value,
-        value - reach,
-        value + reach,
+        value=value,
+        low=value - reach,
+        high=value + reach,
     )
 
 
@@ -323,7 +338,13 @@ class _Stratum:
         n = int(rated.sum())
         unrated = int((~rated).sum())
         if not n or not unrated:
-            return cls(ratings, scores, members, 0.0, 0.0)
+            return cls(
+                ratings=ratings,
+                scores=scores,
+                members=members,
+                shared=0.0,
+                spread=0.0,
+            )
         is_any = np.ones(len(scores), dtype=bool)
         score_deviations = _centred(scores, is_any, members)
         groups = len(np.unique(members))
@@ -333,7 +354,11 @@ class _Stratum:
         shared = products.sum() / n
         inverse_counts = 1 / n + 1 / unrated
         return cls(
-            ratings, scores, members, float(shared / n), float(spread * inverse_counts)
+            ratings=ratings,
+            scores=scores,
+            members=members,
+            shared=float(shared / n),
+            spread=float(spread * inverse_counts),
         )
 
     @property
@@ -352,7 +377,11 @@ class _Stratum:
         prediction = weight * self.scores[~rated].mean()
         return float(residuals.mean() + prediction)
 
-    def deviations(self, weight: float, groups: int) -> Floats:
+    def deviations(
+        self,
+        weight: float,
+        groups: int,
+    ) -> Floats:
         """Contribution of each of all `groups` to the error of the mean; 0 of those in other
         strata.
         """
@@ -382,7 +411,11 @@ def _centred(
     return np.asarray(np.bincount(members, deviations, groups))
 
 
-def _joined(stratum: Ints, members: Ints, rated: Bools) -> Ints:
+def _joined(
+    stratum: Ints,
+    members: Ints,
+    rated: Bools,
+) -> Ints:
     """Strata, those with fewer than two rated groups taken together, and with the next smallest
     if that is not enough.
     """

@@ -164,7 +164,8 @@ def rank_ranges(beats: ArrayLike) -> tuple[Ints, Ints]:
     [[1, 1, 2], [2, 3, 3]]
     """
     wins = np.asarray(beats, dtype=bool)
-    if wins.ndim != 2 or wins.shape[0] != wins.shape[1] or (wins & wins.T).any():
+    is_square = wins.ndim == 2 and wins.shape[0] == wins.shape[1]
+    if not is_square or (wins & wins.T).any():
         raise ValueError(
             "`beats` must be a square matrix in which no two systems beat each other"
         )

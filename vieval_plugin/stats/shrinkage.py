@@ -94,7 +94,11 @@ def _slope(labels: OrderLabels) -> float:
     return float(np.clip(shrunk_slope, 0, STEEPEST_SLOPE))
 
 
-def _squared_errors(labels: OrderLabels, rated: Floats, counts: Ints) -> Floats:
+def _squared_errors(
+    labels: OrderLabels,
+    rated: Floats,
+    counts: Ints,
+) -> Floats:
     """Squared errors of people's means; what labels of one prompt have in common changes no
     order, and is left out.
     """

@@ -112,7 +112,10 @@ def best_thresholds(
     won = _won_distances(distance, human_votes, first_scores > second_scores)
     tied = _tied_contests(human_votes, scheme, distance, middle)
     if scheme == "decisive" or len(tied) == 0:
-        return Thresholds(0.0, -math.inf)
+        return Thresholds(
+            tie=0.0,
+            good=-math.inf,
+        )
     distance = distance[tied]
     middle = middle[tied]
     good = human_votes[tied] == BOTH_GOOD
@@ -128,7 +131,10 @@ def best_thresholds(
     lowest_good = -math.inf
     if separates_ties:
         lowest_good = _best_good(middle[:n], good[:n])
-    return Thresholds(float(tie_candidates[best]), lowest_good)
+    return Thresholds(
+        tie=float(tie_candidates[best]),
+        good=lowest_good,
+    )
 
 
 def nested(
@@ -165,7 +171,10 @@ def nested(
     human_votes = np.asarray(human)
     fold = fold_of(groups, folds, seed)
     if fold.shape != first_scores.shape or human_votes.shape != first_scores.shape:
-        raise ValueError("each contest must have a group and a human vote")
+        raise ValueError(
+            "each contest must have a group and a human vote, got shapes "
+            f"{first_scores.shape}, {fold.shape} and {human_votes.shape}"
+        )
     votes = np.full(first_scores.shape, NONE, dtype=np.int64)
     for held_out in np.unique(fold):
         inside = fold == held_out
@@ -210,7 +219,10 @@ def fold_of(
 
 
 def _tied_contests(
-    human_votes: Ints, scheme: VoteScheme, distance: Floats, middle: Floats
+    human_votes: Ints,
+    scheme: VoteScheme,
+    distance: Floats,
+    middle: Floats,
 ) -> Ints:
     """Indices of the contests with finite scores that people tie, the nearest scores first."""
     ties = (
@@ -222,7 +234,9 @@ def _tied_contests(
 
 
 def _won_distances(
-    distance: Floats, human_votes: Ints, is_first_higher: Bools
+    distance: Floats,
+    human_votes: Ints,
+    is_first_higher: Bools,
 ) -> Floats:
     """Sorted distances of the contests in which people prefer the higher score."""
     winner = np.where(is_first_higher, FIRST, SECOND)

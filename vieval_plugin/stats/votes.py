@@ -90,7 +90,9 @@ class TwoJudges(NamedTuple):
 
 
 def points(
-    votes: ArrayLike, human: ArrayLike, scheme: VoteScheme = "four_way"
+    votes: ArrayLike,
+    human: ArrayLike,
+    scheme: VoteScheme = "four_way",
 ) -> Floats:
     """Points of a judge: 1 in each contest in which it is right.
 
@@ -170,7 +172,14 @@ def share(
     low, high = interval(shares)
     value = mean(points)
     reasons = (reason or "no contest counts",) if math.isnan(value) else ()
-    return Estimate(value, low, high, shares, int(counts.sum()), reasons)
+    return Estimate(
+        value=value,
+        low=low,
+        high=high,
+        resamples=shares,
+        n=int(counts.sum()),
+        reasons=reasons,
+    )
 
 
 def two_judges(
@@ -227,7 +236,9 @@ def two_judges(
 
 
 def _expanded(
-    estimate: Estimate, points: Floats, groups: Sequence[Hashable]
+    estimate: Estimate,
+    points: Floats,
+    groups: Sequence[Hashable],
 ) -> Estimate:
     """A share with its interval expanded for the number of groups with contests that count."""
     counting = {
@@ -275,7 +286,9 @@ def group_points(
 
 
 def annotator_points(
-    votes: ArrayLike, annotations: ArrayLike, scheme: VoteScheme = "four_way"
+    votes: ArrayLike,
+    annotations: ArrayLike,
+    scheme: VoteScheme = "four_way",
 ) -> Floats:
     """Points of a judge against each annotator.
 
@@ -352,7 +365,11 @@ def best_constant(human: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
     return np.where(counts, best, np.nan)
 
 
-def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:
+def _points(
+    votes: ArrayLike,
+    human: ArrayLike,
+    scheme: VoteScheme,
+) -> Floats:
     """`points` for people's votes of which some may be `NONE`: these do not count."""
     judge_votes = codes(votes)
     human_votes = codes(human)
@@ -395,5 +412,8 @@ def codes(votes: ArrayLike, lowest: int = NONE) -> Ints:
     """Votes as an array; ValueError for codes not from `lowest` on."""
     vote_codes = np.asarray(votes)
     if vote_codes.size and not np.isin(vote_codes, range(lowest, TIE + 1)).all():
-        raise ValueError(f"votes must be whole numbers from {lowest} to {TIE}")
+        raise ValueError(
+            f"votes must be whole numbers from {lowest} to {TIE}, "
+            f"got {', '.join(map(str, np.unique(vote_codes)))}"
+        )
     return vote_codes.astype(np.int64)
