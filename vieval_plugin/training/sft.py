@@ -211,7 +211,7 @@ def _resume_or_begin(checkpoints: Path, tuning: Tuning) -> str | None:
         earlier = dict(read_json(file.read_bytes()))
     except (ValueError, TypeError, OSError) as error:
         raise VievalError(
-            f"{file}: cannot be read ({line_of(error)}); remove {checkpoints}"
+            f"cannot read {file}: {line_of(error)}; remove {checkpoints}"
         ) from None
     require_same_options(checkpoints, earlier, options)
     return str(last)
@@ -227,7 +227,7 @@ def _enough_room(folder: Path) -> Iterator[None]:
         is_unwritable = getattr(error, "errno", None) in _UNWRITABLE
         if is_unwritable or os.strerror(errno.ENOSPC) in str(error):
             raise VievalError(
-                f"{folder}: cannot be written ({line_of(error)}); "
+                f"cannot write {folder}: {line_of(error)}; "
                 "free disk space or choose another --out"
             ) from None
         raise

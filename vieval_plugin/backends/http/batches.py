@@ -396,7 +396,7 @@ class Batches:
         if completed and not any(by_request.values()):
             raise VievalError(
                 f"{self._where}: {batch} completed {completed} requests, but its output "
-                "contains none of their ids; run the same command to read the output again "
+                "does not contain their ids; run the same command to read the output again "
                 "before sending more requests"
             )
         self._keep(name, by_request)

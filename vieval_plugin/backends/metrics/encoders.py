@@ -197,7 +197,7 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
             )
         if bias is not None and bias.shape != weight.shape[:1]:
             raise VievalError(
-                f"{path}: the bias beside {name} must have {weight.shape[0]} numbers, got shape "
+                f"{path}: the bias of {name} must have length {weight.shape[0]}, got shape "
                 f"{tuple(bias.shape)}; use the head of this network"
             )
         linear = torch.nn.Linear(
@@ -210,5 +210,5 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
         layers += [linear, getattr(torch.nn, ACTIVATIONS[activation])()]
         size = weight.shape[0]
     if stray := next((name for name in tensors if name.endswith("bias")), ""):
-        raise VievalError(f"{path}: {stray} has no matching weight")
+        raise VievalError(f"{path}: {stray} has no matching weight; use the head of this network")
     return torch.nn.Sequential(*layers[:-1]).float().eval()

@@ -198,7 +198,8 @@ def load(
         network = _adapted(network, adapter)
     if bool(network.get_input_embeddings().weight.isnan().any()):
         raise VievalError(
-            f"neither {where} nor an adapter has embeddings for {', '.join(added_tokens)}"
+            f"neither {where} nor an adapter has embeddings for {', '.join(added_tokens)}; "
+            "use an adapter that was saved with them"
         )
     return ImageTextModel(
         network.to(on).eval(),

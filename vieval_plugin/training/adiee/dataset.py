@@ -94,7 +94,7 @@ def read(folder: Path) -> tuple[list[LabelledEdit], dict[str, Any]]:
         ) from None
     except OSError as error:
         raise VievalError(
-            f"{error.filename}: cannot be read ({error.strerror})"
+            f"cannot read {error.filename}: {error.strerror}"
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise VievalError(

@@ -314,7 +314,7 @@ def _write_checkpoint(state: _State, recipe: Recipe, file: Path) -> None:
     except (OSError, RuntimeError) as error:
         unfinished.unlink(missing_ok=True)
         raise VievalError(
-            f"{file}: cannot be written ({system_reason(error)}); free disk space or choose another "
+            f"cannot write {file}: {system_reason(error)}; free disk space or choose another "
             "--out"
         ) from None
 
