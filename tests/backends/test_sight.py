@@ -12,15 +12,7 @@ pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from aiohttp import web
 
-from tests.one_server import (
-    SCHEMA,
-    asking,
-    error,
-    handling,
-    saying,
-    served,
-    serving,
-)
+from tests.one_server import SCHEMA, asking, error, handling, saying, served, serving
 from tests.tables import table
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.sight import COLOURS, QUESTION, Sight, look, picture_of
