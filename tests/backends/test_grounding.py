@@ -1,12 +1,16 @@
-"""Test grounding with a scripted detector: boxes kept, repeats and batches."""
+"""Test grounding: by a scripted detector, and by GroundingDINO with tiny random weights."""
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
+from tests import tiny_detector
 from tests.extras import needs
 from tests.tool_pictures import file, photograph
+from vieval_plugin.backends.image_tools import grounding
 from vieval_plugin.backends.image_tools import tools as backend
 from vieval_plugin.backends.image_tools.grounding import (
     Detection,
@@ -14,8 +18,12 @@ from vieval_plugin.backends.image_tools.grounding import (
     drop_enclosing,
     grounding_query,
 )
-from vieval_plugin.judges.protocol import Box, Image, UseTool
+from vieval_plugin.images import decode
+from vieval_plugin.judges import tools
+from vieval_plugin.judges.protocol import Box, Image, ToolResult, UseTool
 from vieval_plugin.judges.tools import ToolMissing
+
+NETWORKS = needs("torch", "transformers")
 
 
 class Detector:
@@ -32,13 +40,10 @@ class Detector:
 CAT = Detection(0.4, Box(0, 0, 5, 5))
 
 
-def test_the_best_box_of_each_phrase_comes_surest_first():
+def test_the_best_box_of_each_phrase_comes_surest_first_without_those_around_it():
     detector = Detector(cat=CAT, dog=Detection(0.9, Box(10, 10, 20, 20)))
     found = Grounder(detector).boxes(file(photograph(32)), ["cat", "dog", "bird"])
     assert found == [Box(10, 10, 20, 20), Box(0, 0, 5, 5)]
-
-
-def test_a_box_that_encloses_a_smaller_one_is_dropped():
     whole, inner, other = (Box(n, n, m, m) for n, m in ((0, 100), (10, 20), (90, 120)))
     found = [(0.9, whole), (0.3, inner), (0.5, other), (0.2, inner)]
     assert drop_enclosing([Detection(*one) for one in found]) == [other, inner]
@@ -104,9 +109,115 @@ def test_a_phrase_is_one_query_to_the_detector(phrase, query):
     assert grounding_query(phrase) == query
 
 
-@needs("torch", "transformers")
+@NETWORKS
 def test_a_model_that_is_not_there_ends_the_run_with_what_to_do(tmp_path):
     asked = {"image": file(photograph(32)), "phrases": ("cat",)}
     ask = UseTool("grounding", {**asked, "detector": str(tmp_path)}, ("t",))
     with pytest.raises(ToolMissing, match=r"cannot load .*`detector`"):
         backend.run(ask)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tiny_detector.build(tmp_path_factory.mktemp("detector"))
+
+
+@pytest.fixture(scope="module")
+def detect(folder):
+    return grounding.load(str(folder))[0]
+
+
+def best_by_hand(folder, image, query):
+    """The surest box in pixels as floats, computed from the model's raw outputs."""
+    import torch
+    from transformers import AutoModelForZeroShotObjectDetection, AutoProcessor
+
+    processor = AutoProcessor.from_pretrained(folder)
+    model = AutoModelForZeroShotObjectDetection.from_pretrained(folder).eval()
+    with torch.no_grad():
+        outputs = model(**processor(images=image, text=query, return_tensors="pt"))
+    sureness = outputs.logits[0].sigmoid().max(dim=1).values
+    best = int(sureness.argmax())
+    x, y, width, height = outputs.pred_boxes[0, best].tolist()
+    shares = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+    rows, columns = image.shape[:2]
+    return float(sureness[best]), np.multiply(shares, (columns, rows, columns, rows))
+
+
+@NETWORKS
+def test_the_best_box_is_that_of_the_models_raw_outputs(folder, detect, monkeypatch):
+    image = photograph(90, seed=4)[:60]
+    score, edges = best_by_hand(folder, image, "the red toy.")
+    [found] = detect([(image, "The red toy")])
+    assert found.score == pytest.approx(score, abs=1e-5)
+    left, top, right, bottom = np.clip(edges, 0, (90, 60, 90, 60))
+    box = found.box
+    for whole, exact in ((box.left, left), (box.top, top)):
+        assert 0 <= whole <= exact < whole + 1.001
+    for whole, exact, most in ((box.right, right, 90), (box.bottom, bottom, 60)):
+        assert whole - 1.001 < exact <= whole <= most
+    monkeypatch.setattr(grounding, "BOX_THRESHOLD", 1.0)
+    assert detect([(image, "The red toy")]) == [None]
+
+
+@NETWORKS
+def test_what_is_found_does_not_depend_on_what_else_is_in_the_batch(detect):
+    phrases = ("a cat", "make it blue", "the red toy in the room", "cat " * 300)
+    sizes = ((64, 64), (100, 60), (64, 64), (80, 80))
+    images = [photograph(side, n)[:height] for n, (side, height) in enumerate(sizes)]
+    rows = list(zip(images, phrases, strict=True))
+    together = [one.box for one in detect(rows)]
+    assert together == [detect([row])[0].box for row in rows]
+    assert len(set(together)) > 1
+
+
+@NETWORKS
+def test_the_tool_runs_the_named_model_and_loads_it_once(folder, monkeypatch):
+    loaded, load = [], grounding.load
+    noting = lambda *given: loaded.append(given) or load(*given)
+    monkeypatch.setattr(grounding, "load", noting)
+    image = file(photograph(64))
+    about = {"image": image, "phrases": ("a cat", "dog"), "detector": str(folder)}
+    ask = UseTool("grounding", about, ("t",))
+    first, second = backend.run(ask), backend.run(ask)
+    assert first == second
+    assert 1 <= len(first.boxes) <= 2
+    for box in first.boxes:
+        assert 0 <= box.left < box.right <= 64
+        assert 0 <= box.top < box.bottom <= decode(image).height
+    assert loaded == [(str(folder),)]
+    assert first.by == str(folder)
+
+
+COMMIT = "12bdfa3120f3e7ec7b434d90674b3396eccf88eb"
+
+
+@NETWORKS
+def test_the_wanted_revision_is_loaded_and_its_commit_kept(folder, monkeypatch):
+    import transformers
+
+    wanted = []
+
+    def from_the_hub(loader):
+        load = loader.from_pretrained
+
+        def loading(name, revision=None):
+            wanted.append((name, revision))
+            made = load(folder)
+            if hasattr(made, "config"):
+                made.config._commit_hash = COMMIT
+            return made
+
+        return loading
+
+    for name in ("AutoProcessor", "AutoModelForZeroShotObjectDetection"):
+        loader = getattr(transformers, name)
+        monkeypatch.setattr(loader, "from_pretrained", from_the_hub(loader))
+    about = {"image": file(photograph(64)), "phrases": ("a cat",)}
+    ask = UseTool("grounding", {**about, "detector": "some/dino@v1"}, ("t",))
+    found = backend.run(ask)
+    assert wanted == [("some/dino", "v1")] * 2
+    assert found.by == f"some/dino@{COMMIT}"
+    kept = tools.to_json(found)
+    assert json.loads(kept)["by"] == tools.from_json(kept).by == found.by
+    assert "by" not in json.loads(tools.to_json(ToolResult(text="x")))

@@ -10,7 +10,6 @@ import pytest
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from tests.fake_server import HOST, FakeServer
 from tests.one_server import (
@@ -67,7 +66,9 @@ def test_a_refused_schema_is_about_its_question():
     assert SAME.taught_by(refused, asked) == SAME
 
 
-def test_a_bound_leaves_what_is_no_number_alone():
+def test_a_limit_keeps_its_value_and_a_bound_leaves_what_is_no_number_alone():
+    newer = RequestForm(limit="max_completion_tokens").applied({"max_tokens": 50})
+    assert newer == {"max_completion_tokens": 50}
     many = {"max_tokens": "many"}
     assert RequestForm(highest={"max_tokens": 9}).applied(many) == many
 
@@ -146,20 +147,13 @@ async def test_what_a_tokenizer_does_not_plainly_say_is_unknown(name):
     """llama.cpp, `tools/server/README.md`, POST /tokenize: the field is `content`."""
     answer = listing(*((token, math.log(p)) for token, p in LIKELY.items()))
 
-    async def complete(request):
-        return web.json_response(answer)
+    async def tokenize(path, body):
+        return TOKENIZERS[name](body["prompt"])
 
-    async def tokenize(request):
-        return web.json_response(TOKENIZERS[name]((await request.json())["prompt"]))
-
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", complete)
-    app.router.add_post("/tokenize", tokenize)
     ask = Likelihood(YES.messages, ("Yes", "No", "yes", " YES"), ("q",))
-    async with TestServer(app, host=HOST) as running:
-        url = f"http://{HOST}:{running.port}/v1"
-        async with asking(url) as backend:
-            known = await backend.answer(ask)
+    async with served(lambda body: answer) as (backend, _):
+        backend._ids._post = tokenize
+        known = await backend.answer(ask)
     assert known.low == pytest.approx((0.4, 0.2, 0.25, 0.0))
     assert known.high == pytest.approx((0.4, 0.2, 0.25, 0.15))
 

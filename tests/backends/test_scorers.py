@@ -115,13 +115,17 @@ def _library_lpips(file):
     return value
 
 
+SIZES = ((64, 64), (300, 70), (64, 64), (90, 500), (200, 200))
+
+
 @pytest.mark.parametrize("metric", METRICS)
 def test_each_is_what_the_library_computes(models, metric):
-    asks = [ask(metric, number) for number in range(4)]
+    shown = [picture(number, size) for number, size in enumerate(SIZES)]
+    asks = [ask(metric, number, image) for number, image in enumerate(shown)]
     found = measure(scorers(models), asks)
     wanted = [directly(metric, models[metric], one) for one in asks]
     assert values(found) == near(wanted)
-    assert len({round(value, 4) for value in wanted}) == 4  # the images do matter
+    assert len({round(value, 4) for value in wanted}) == 5  # the images do matter
     assert all(reply.by.startswith(f"{models[metric]}@sha256:") for reply in found)
 
 
@@ -143,14 +147,6 @@ def test_odd_images_count_as_a_viewer_shows_them(models, metric, kind):
     found, same = measure(scorers(models), asks)
     assert found.value == same.value
     assert found.value == near(directly(metric, models[metric], asks[1]))
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_images_of_all_sizes_go_through_together(models, metric):
-    sizes = [(64, 64), (300, 70), (64, 64), (90, 500), (200, 200)]
-    asks = [ask(metric, 3, picture(n, size)) for n, size in enumerate(sizes)]
-    wanted = [directly(metric, models[metric], one) for one in asks]
-    assert values(measure(scorers(models), asks)) == near(wanted)
 
 
 def test_an_image_that_the_network_cannot_take_fails_alone(models):
@@ -214,11 +210,14 @@ def test_one_load_serves_all_metrics_of_the_same_weights(models, monkeypatch):
     assert len(loads) == 1
 
 
-def test_what_is_asked_for_twice_is_measured_once(models, tmp_path, batches):
-    asks = [ask("clip_i", n % 3) for n in range(30)]
+def test_what_is_asked_for_twice_is_measured_once_in_shared_batches(
+    models, tmp_path, batches
+):
+    asks = [ask("clip_i", n % 12) for n in range(30)]
     found = measure(scorers(models), asks, Store(tmp_path / "s"))
-    assert sum(map(len, batches)) == 3
-    assert found[:3] == found[3:6]
+    assert sum(map(len, batches)) == 12
+    assert max(map(len, batches)) > 1
+    assert found[:12] == found[12:24]
 
 
 CPU_MEMORY = "DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes"
@@ -248,11 +247,10 @@ def test_out_of_memory_halves_the_batch_for_good(models, monkeypatch, error):
         assert max(sizes[place + 1 :]) <= sizes[place] // 2
 
 
-def never(network, batch):
-    raise MemoryError("not enough memory")
-
-
 def test_out_of_memory_with_one_says_what_to_do(models, monkeypatch):
+    def never(network, batch):
+        raise MemoryError("not enough memory")
+
     metric = replace(metrics()["clip_i"], values=never)
     monkeypatch.setitem(metrics(), "clip_i", metric)
     [found] = measure(scorers(models), [ask("clip_i", 1)])
@@ -383,9 +381,3 @@ def test_after_a_kill_nothing_is_measured_twice(models, tmp_path, batches):
     assert (usage.cached, sum(map(len, batches))) == (kept, 24 - kept)
     whole = measure(scorers(models, batch_size=4), asks)
     assert [f"{r.value:.6f}" for r in found] == [f"{r.value:.6f}" for r in whole]
-
-
-def test_asks_that_come_together_share_a_batch(models, batches):
-    measure(scorers(models), [ask("clip_i", number) for number in range(12)])
-    assert sum(map(len, batches)) == 12
-    assert max(map(len, batches)) > 1

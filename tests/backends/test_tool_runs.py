@@ -75,19 +75,18 @@ def told(*texts):
     return repr([ToolResult(text=text) for text in texts])
 
 
-async def test_models_are_asked_while_a_tool_is_running(with_tool):
+async def test_models_are_asked_while_tools_run_and_replies_come_in_order(with_tool):
     asked = threading.Event()
-    # the tool ends only once the model of another sample was asked
-    with_tool(lambda arguments: ToolResult(text=str(asked.wait(60))))
-    backbone = Answers(asked.set)
-    first, _ = await judged(asking(saw()), asking(CHAT), backbone=backbone)
-    assert first == told("True")
 
+    def run(arguments):
+        # ends only once the model of another sample was asked
+        assert asked.wait(60)
+        return ToolResult(text=arguments["word"])
 
-async def test_tools_get_their_arguments_and_replies_come_in_order(with_tool):
-    with_tool(lambda arguments: ToolResult(text=arguments["word"]))
+    with_tool(run)
     ask = asking(saw(word="a"), CHAT, saw(word="b"))
-    [found] = await judged(ask, backbone=Answers())
+    judges = ask, asking(CHAT)
+    found, _ = await judged(*judges, backbone=Answers(asked.set))
     assert found == repr([ToolResult(text="a"), Text("hi"), ToolResult(text="b")])
 
 
