@@ -22,9 +22,9 @@ from tests.one_server import (
     asking,
     chat,
     error,
-    handled,
     handling,
     saying,
+    served,
     wait_shortly,
 )
 from tests.proxy_server import proxying
@@ -65,15 +65,15 @@ async def test_a_deployment_of_azure_gets_its_key_in_its_own_header(monkeypatch)
         seen.append((request.path_qs, dict(request.headers)))
         return await _fine(request)
 
-    app = completing(handle, "/openai/deployments/judge")
+    place = "/openai/deployments/judge"
     monkeypatch.setenv("AZURE_KEY", KEY)
-    async with TestServer(app, host=HOST) as served:
-        url = f"http://{HOST}:{served.port}/openai/deployments/judge?api-version=2024-10-21"
+    async with TestServer(completing(handle, place), host=HOST) as running:
+        url = f"http://{HOST}:{running.port}{place}?api-version=2024-10-21"
         about = {"api_key_env": "AZURE_KEY", "api_key_header": "api-key"}
         async with asking_backbone(base_url=url, **about) as backend:
             assert isinstance(await backend.answer(chat("x")), Text)
     path, headers = seen[-1]
-    assert path == "/openai/deployments/judge/chat/completions?api-version=2024-10-21"
+    assert path == f"{place}/chat/completions?api-version=2024-10-21"
     assert headers["api-key"] == KEY
     assert "Authorization" not in headers
 
@@ -100,15 +100,12 @@ async def test_headers_come_from_variables_and_are_never_shown(monkeypatch):
     assert seen[-1]["x-team"] == "images"
 
 
-def test_a_variable_of_headers_that_is_not_set_is_named():
-    headers = {"x-key": "${NO_SUCH_VARIABLE_62}"}
-    backbone = Backbone(model="m", base_url="http://h/v1", headers=headers)
-    refuses("NO_SUCH_VARIABLE_62", server_options, "judge", backbone)
-
-
 @pytest.mark.parametrize("headers", [{"x key": "a"}, {"x-key": "a\r\nx: b"}, {"": "a"}])
 def test_headers_that_cannot_be_sent_are_refused(headers):
-    refuses("header", Backbone, model="m", base_url="http://h/v1", headers=headers)
+    given = {"model": "m", "base_url": "http://h/v1"}
+    refuses("header", Backbone, **given, headers=headers)
+    unset = Backbone(**given, headers={"x-key": "${NO_SUCH_VARIABLE_62}"})
+    refuses("NO_SUCH_VARIABLE_62", server_options, "judge", unset)
 
 
 def test_results_of_others_send_no_headers():
@@ -131,13 +128,13 @@ def completing(handle, path="/v1"):
 
 async def test_judge_calls_go_through_the_proxy_with_its_user(monkeypatch):
     server = TestServer(completing(_fine), host=HOST)
-    async with server as served, proxying(served.port) as (proxy, heads):
+    async with server as upstream, proxying(upstream.port) as (proxy, heads):
         monkeypatch.setenv("HTTP_PROXY", proxy.replace("//", "//me:pass-word@"))
         async with asking("http://judge.example/v1") as backend:
             assert isinstance(await backend.answer(chat("x")), Text)
         assert heads[0].startswith("POST http://judge.example/v1/chat/completions ")
         assert "Proxy-Authorization: Basic bWU6cGFzcy13b3Jk" in heads[0]
-        async with asking(f"http://{HOST}:{served.port}/v1") as backend:
+        async with asking(f"http://{HOST}:{upstream.port}/v1") as backend:
             assert isinstance(await backend.answer(chat("x")), Text)
         assert len(heads) == 1
 
@@ -184,11 +181,9 @@ def certificate(tmp_path):
 async def test_an_own_authority_is_trusted(certificate, monkeypatch):
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*certificate)
-    runner = web.AppRunner(completing(_fine))
-    await runner.setup()
-    site = web.TCPSite(runner, HOST, 0, ssl_context=context)
-    await site.start()
-    url = f"https://localhost:{site._server.sockets[0].getsockname()[1]}/v1"
+    server = TestServer(completing(_fine), host="localhost")
+    await server.start_server(ssl=context)
+    url = f"https://localhost:{server.port}/v1"
     async with asking(url, ca_file=certificate[0]) as backend:
         assert isinstance(await backend.answer(chat("x")), Text)
     async with asking(url, retries=0, patience=0.1) as backend:
@@ -197,7 +192,7 @@ async def test_an_own_authority_is_trusted(certificate, monkeypatch):
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate[0]))
     async with asking(url) as backend:
         assert isinstance(await backend.answer(chat("x")), Text)
-    await runner.cleanup()
+    await server.close()
 
 
 @pytest.mark.parametrize("name", ["nothing.pem", "noise.pem"])
@@ -239,33 +234,24 @@ STREAMS = {
 }
 
 
-@pytest.mark.parametrize("name", STREAMS)
-async def test_a_stream_is_read_as_the_answer_that_it_holds(name):
-    async def handle(request):
-        return web.Response(text=STREAMS[name], content_type="text/event-stream")
-
-    async with handled(handle) as backend:
+@pytest.mark.parametrize("text", STREAMS.values(), ids=STREAMS)
+async def test_a_stream_is_read_as_the_answer_that_it_holds(text):
+    stream = lambda: web.Response(text=text, content_type="text/event-stream")
+    async with served(lambda body: stream()) as (backend, _):
         assert await backend.answer(chat("x")) == Text("fine", 7, 2, cut=False)
 
 
 async def test_a_stream_that_breaks_off_is_asked_for_again():
-    answers = [_events(_piece("fi"), end=""), _events(_piece("fine", "stop"))]
-
-    async def handle(request):
-        return web.Response(text=answers.pop(0), content_type="text/event-stream")
-
-    async with handled(handle) as backend:
+    texts = [_events(_piece("fi"), end=""), _events(_piece("fine", "stop"))]
+    pieces = lambda: web.Response(text=texts.pop(0), content_type="text/event-stream")
+    async with served(lambda body: pieces()) as (backend, _):
         assert (await backend.answer(chat("x"))).text == "fine"
     assert backend.usage.retries == {"cut answer": 1}
 
 
 async def test_requests_are_spread_over_the_minute():
     times = []
-
-    async def handle(request):
-        times.append(time.monotonic())
-        return await _fine(request)
-
-    async with handled(handle, requests_per_minute=1200) as backend:
+    noting = lambda body: times.append(time.monotonic()) or saying({"content": "y"})
+    async with served(noting, requests_per_minute=1200) as (backend, _):
         await asyncio.gather(*(backend.answer(chat(f"x {n}")) for n in range(6)))
     assert max(times) - min(times) >= 5 * 60 / 1200 * 0.9
