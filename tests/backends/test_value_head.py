@@ -56,15 +56,7 @@ def directly(base, head_file, one, place, adapter=None, added=(), shown=None, **
             processor.tokenizer.add_tokens(list(added), special_tokens=True)
             network.resize_token_embeddings(len(processor.tokenizer))
         network = PeftModel.from_pretrained(network, adapter)
-    images = shown or [decode(image) for image in one.images.values()]
-    words = [{"type": "text", "text": one.texts["text"]}]
-    turns = [{"role": "user", "content": [{"type": "image"} for _ in images] + words}]
-    if "system" in spoken:
-        said = [{"type": "text", "text": spoken["system"]}]
-        turns.insert(0, {"role": "system", "content": said})
-    template = {"add_generation_prompt": True, "tokenize": False}
-    text = processor.apply_chat_template(turns, **template) + spoken.get("answer", "")
-    inputs = processor(text=[text], images=[images], return_tensors="pt")
+    inputs = inputs_of(processor, one, shown, **spoken)
     with torch.inference_mode():
         outputs = network.eval()(**inputs, output_hidden_states=True)
         ids = inputs["input_ids"][0].tolist()
@@ -73,7 +65,20 @@ def directly(base, head_file, one, place, adapter=None, added=(), shown=None, **
     return float(value[spoken.get("output", 0)])
 
 
-def through(head_file, value, prefix):
+def inputs_of(processor, one, shown=None, system="", answer="", **_):
+    """What a processor makes of an ask in its chat template."""
+    images = shown or [decode(image) for image in one.images.values()]
+    words = [{"type": "text", "text": one.texts["text"]}]
+    turns = [{"role": "user", "content": [{"type": "image"} for _ in images] + words}]
+    if system:
+        said = [{"type": "text", "text": system}]
+        turns.insert(0, {"role": "system", "content": said})
+    template = {"add_generation_prompt": True, "tokenize": False}
+    text = processor.apply_chat_template(turns, **template) + answer
+    return processor(text=[text], images=[images], return_tensors="pt")
+
+
+def through(head_file, value, prefix=""):
     """A vector through the layers of a file, with a bend between them."""
     import torch
     from safetensors.torch import load_file
@@ -176,13 +181,7 @@ def test_tokens_of_images_may_count_like_those_of_words(bases, head, tmp_path):
     qwen = bases["qwen"]
     network = {"base": qwen, "head": head, "positions": "sequential"}
     [one] = asks(1)
-    processor = AutoProcessor.from_pretrained(qwen)
-    words = {"type": "text", "text": one.texts["text"]}
-    turn = {"role": "user", "content": [{"type": "image"}, {"type": "image"}, words]}
-    template = {"add_generation_prompt": True, "tokenize": False}
-    text = processor.apply_chat_template([turn], **template)
-    images = [decode(image) for image in one.images.values()]
-    inputs = processor(text=[text], images=[images], return_tensors="pt")
+    inputs = inputs_of(AutoProcessor.from_pretrained(qwen), one)
     model = AutoModelForImageTextToText.from_pretrained(qwen, dtype="float32").eval()
     with torch.inference_mode():
         # what the language model does of itself when it is given vectors and no positions
@@ -193,7 +192,7 @@ def test_tokens_of_images_may_count_like_those_of_words(bases, head, tmp_path):
         vectors[inputs["input_ids"] == model.config.image_token_id] = shown
         state = inner.language_model(inputs_embeds=vectors).last_hidden_state[0, -1]
     [found] = measure(describe(tmp_path, network), [one])
-    assert found.value == near(float(through(head, state, "")[0]))
+    assert found.value == near(float(through(head, state)[0]))
     assert found.value != near(directly(qwen, head, one, last), 1e-2)
 
 
@@ -246,13 +245,13 @@ def test_what_a_description_cannot_say(bases, tmp_path, network, further, line):
     assert line in refused(describe(tmp_path, known, **further))
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [("[1, 2]", "a manifest must be a mapping"), ("a: [", "not a manifest")],
-)
-def test_what_is_no_description(tmp_path, text, line):
-    (tmp_path / "manifest.yaml").write_text(text)
-    assert line in refused(tmp_path)
+NO_MANIFESTS = {"[1, 2]": "a manifest must be a mapping", "a: [": "not a manifest"}
+
+
+def test_what_is_no_description(tmp_path):
+    for text, line in NO_MANIFESTS.items():
+        (tmp_path / "manifest.yaml").write_text(text)
+        assert line in refused(tmp_path)
     assert "not a prompt pack" in refused(tmp_path / "nothing")
     assert "no such file" in refused(tmp_path / "nothing.yaml")
 

@@ -107,13 +107,12 @@ def test_what_runs_out_is_one_line(tuning, error, said):
         raise error
 
 
-@pytest.mark.parametrize("options", [["--held-out", "1"], ["--learning-rate", "-1"]])
-def test_bad_options_are_one_line(exported, tmp_path, vieval, options):
+def test_bad_options_are_one_line(exported, tmp_path, vieval):
     command = f"train sft {exported} --base none --out {tmp_path}/out"
-    printed = vieval(command, *options, code=1).err
-    name, value = options
-    assert name in printed
-    assert value in printed
+    for name, value in (("--held-out", "1"), ("--learning-rate", "-1")):
+        printed = vieval(command, name, value, code=1).err
+        assert name in printed
+        assert value in printed
     assert not (tmp_path / "out").exists()
 
 
@@ -146,14 +145,12 @@ PLACEHOLDERS = split(
 
 
 def written(tmp_path, *messages):
+    """A conversation as its row in a file has it, and its texts."""
     path = tmp_path / "t.jsonl"
     write(path, [TrainingExample("x", "t", messages, (len(messages) - 1,))])
-    return json.loads((tmp_path / "t.jsonl").read_text())
-
-
-def texts(row):
-    for message in row["messages"]:
-        yield "".join(part["text"] or "" for part in message["content"])
+    row = json.loads(path.read_text())
+    parts = [message["content"] for message in row["messages"]]
+    return row, "".join(part["text"] or "" for part in itertools.chain(*parts))
 
 
 def test_every_placeholder_is_defused_for_a_trainer(tmp_path):
@@ -161,30 +158,22 @@ def test_every_placeholder_is_defused_for_a_trainer(tmp_path):
     said = " and ".join(PLACEHOLDERS)
     shown = (Image(file), said, said[:3], Image(file), f"{said}\n{said}")
     by_role = {"system": (said,), "user": shown, "assistant": (said,)}
-    row = written(tmp_path, *(Message(*one) for one in by_role.items()))
-    whole = "".join(texts(row))
+    row, whole = written(tmp_path, *(Message(*one) for one in by_role.items()))
     for placeholder in PLACEHOLDERS:
         assert placeholder not in whole
     assert row["images"] == [str(file)] * 2
-
-
-def test_none_comes_of_two_texts_side_by_side(tmp_path):
+    # none comes of two texts side by side
     for placeholder, cut in itertools.product(("<image>", "<|im_start|>"), range(1, 7)):
-        row = written(tmp_path, Message("user", (placeholder[:cut], placeholder[cut:])))
-        assert placeholder not in "".join(texts(row))
+        halves = placeholder[:cut], placeholder[cut:]
+        assert placeholder not in written(tmp_path, Message("user", halves))[1]
 
 
 ORDINARY = ["a < b and b > c", "score [7, 8]", "<b>bold</b>", "x <- y"]
 
 
-@pytest.mark.parametrize(
-    "text", [*ORDINARY, "{'a': [1]}", "<think>so</think>", "|a|b|"]
-)
-def test_ordinary_text_stays_as_it_is(text):
-    assert defused(text) == text
-
-
-def test_what_was_defused_stays_so():
+def test_ordinary_text_stays_and_what_was_defused_stays_so():
+    for text in (*ORDINARY, "{'a': [1]}", "<think>so</think>", "|a|b|"):
+        assert defused(text) == text
     for placeholder in PLACEHOLDERS:
         once = defused(placeholder)
         assert defused(once) == once != placeholder
