@@ -172,6 +172,7 @@ def test_bad_sequences_are_located(tmp_path, vieval, refused):
     for line, said in BAD_SEQUENCES.items():
         rows.write_text(f"{text}{line.replace('{first}', text.splitlines()[0])}\n")
         assert said in refused(folder)
+    rows.write_text(text)
     (folder / "about.json").unlink()
     assert "about.json: cannot be read" in refused(folder)
 

@@ -105,8 +105,7 @@ def test_each_choice_decides(scorer, data, tmp_path, changed, monkeypatch):
 
     edits, _ = dataset.read(data)
     before = scored(scorer, edits[:4])
-    folder = tmp_path / "scorer"
-    shutil.copytree(scorer, folder)
+    folder = shutil.copytree(scorer, tmp_path / "scorer")
     description = folder / "manifest.yaml"
     if changed == "the head":
         held = load_file(folder / "head.safetensors")
@@ -137,15 +136,12 @@ def test_each_choice_decides(scorer, data, tmp_path, changed, monkeypatch):
 
 
 def test_a_head_without_its_token_is_one_line(scorer, base, data, tmp_path):
-    folder = tmp_path / "scorer"
-    shutil.copytree(scorer, folder)
+    folder = shutil.copytree(scorer, tmp_path / "scorer")
     for file in base.glob("*token*"):
         shutil.copy(file, folder / file.name)
     edits, _ = dataset.read(data)
     assert "[SCORE]" in refusal(scored, folder, edits[:1])
-
-
-def test_the_head_reads_where_the_token_is_predicted():
+    # the head reads where the token is predicted
     assert positions(torch.tensor([[5, 9, 7, 0], [5, 6, 9, 9]]), 9).tolist() == [0, 1]
     for rows in ([[5, 6]], [[9, 5]]):
         assert "[SCORE]" in refusal(positions, torch.tensor(rows), 9)

@@ -56,19 +56,16 @@ def test_every_call_becomes_an_example(run, tmp_path, capsys):
     assert total.split() == ["all", str(len(rows)), str(len(rows))]
 
 
-def test_datasets_loads_what_was_exported(run, tmp_path):
+def test_datasets_and_trl_read_every_example(run, tmp_path):
     datasets = pytest.importorskip("datasets")
+    data_utils = pytest.importorskip("trl.data_utils")
     rows = export(run, tmp_path / "train.jsonl")
     files = {"data_files": str(tmp_path / "train.jsonl"), "cache_dir": str(tmp_path)}
     loaded = datasets.load_dataset("json", **files)["train"]
     assert len(loaded) == len(rows)
     columns = {"id", "sub_task", "messages", "images", "trained"}
     assert set(loaded.column_names) == columns
-
-
-def test_trl_takes_every_example(run, tmp_path):
-    data_utils = pytest.importorskip("trl.data_utils")
-    for row in export(run, tmp_path / "train.jsonl"):
+    for row in rows:
         assert data_utils.is_conversational(row)
         pictures = [PIL.Image.open(file) for file in row["images"]]
         prepare = data_utils.prepare_multimodal_messages
@@ -123,17 +120,18 @@ def test_results_carry_their_options(run, tmp_path, monkeypatch):
     assert export(run, tmp_path / "after.jsonl") == before
 
 
-def test_another_pack_cannot_be_passed_off_as_that_of_the_run(run, tmp_path, vieval):
-    other = altered(run, tmp_path, pack_hash="another")
-    refused = vieval(command(other, tmp_path / "x"), code=1).err
-    known = r"with pack t2i_eval/v1 \(another\), but .* restore that pack"
-    assert re.search(known, refused)
-    assert not (tmp_path / "x").exists()
-
-
-def test_images_that_are_not_those_that_were_judged_are_refused(run, tmp_path, vieval):
-    for file in altered(run, tmp_path).glob("*.png"):
-        file.write_bytes(file.read_bytes() + b"more")
-    refused = vieval(command(tmp_path, tmp_path / "x.jsonl"), code=1).err
-    assert "has changed since it was judged" in refused
-    assert not (tmp_path / "x.jsonl").exists()
+def test_another_pack_or_image_cannot_be_passed_off_as_that_of_the_run(
+    run, tmp_path, vieval
+):
+    pack = r"with pack t2i_eval/v1 \(another\), but .* restore that pack"
+    for folder, changes, said in (
+        (tmp_path / "pack", {"pack_hash": "another"}, pack),
+        (tmp_path / "images", {}, "has changed since it was judged"),
+    ):
+        folder.mkdir()
+        images = altered(run, folder, **changes).glob("*.png")
+        for file in () if changes else images:
+            file.write_bytes(file.read_bytes() + b"more")
+        refused = vieval(command(folder, tmp_path / "x"), code=1).err
+        assert re.search(said, refused)
+        assert not (tmp_path / "x").exists()
