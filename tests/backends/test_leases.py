@@ -17,7 +17,17 @@ import pytest
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from tests.fake_server import FakeServer, Fault
-from tests.one_server import all_of, asking, chat, error, faked, first, saying, serving
+from tests.one_server import (
+    SCHEMA,
+    all_of,
+    asking,
+    chat,
+    error,
+    faked,
+    first,
+    saying,
+    serving,
+)
 from tests.work import until
 from vieval_plugin.backends.cache import leases, store
 from vieval_plugin.backends.cache.store import Store
@@ -161,14 +171,18 @@ def test_claims_of_a_process_that_is_gone_are_dropped_when_a_store_is_opened(pat
     assert not Store(path).claim("k")  # this one lives
 
 
-async def test_a_run_that_is_ended_gives_up_its_claims(path):
-    async with faked(latency=30, store=Store(path)) as (_, backend):
-        asked = (backend.answer(chat(f"x{i}")) for i in range(5))
-        waiting = [asyncio.ensure_future(one) for one in asked]
-        await asyncio.to_thread(until, lambda: len(claimed(path)) == 5)
+async def test_a_run_that_is_ended_gives_up_its_claims_and_leaves_nothing_running(path):
+    before, store = asyncio.all_tasks(), Store(path)
+    async with faked(latency=30, store=store) as (_, backend):
+        asks = [chat(f"x{i}", schema=SCHEMA) for i in range(5)]
+        waiting = [asyncio.ensure_future(backend.answer(ask)) for ask in asks]
+        await asyncio.to_thread(until, lambda: claimed(path))
         for task in waiting:
             task.cancel()
     assert claimed(path) == []
+    store.close()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert asyncio.all_tasks() == before
 
 
 def scoring(samples_file, url, out):
@@ -209,3 +223,19 @@ def test_an_interrupted_run_says_nothing_of_tasks(store, samples_file, tmp_path,
         _, said = process.communicate(timeout=600)
     assert "never retrieved" not in said
     assert "Traceback" not in said
+
+
+async def test_who_waits_for_another_process_says_so_once(path, monkeypatch, capsys):
+    monkeypatch.setattr(store, "LEASE", 1.0)
+    monkeypatch.setattr(leases, "_SILENT_WAIT", 0.3)
+    async with faked(store=Store(path)) as (_, backend):
+        assert isinstance(await backend.answer(chat("x")), Text)
+        # who does not wait says nothing
+        assert capsys.readouterr().err == ""
+        for number in range(3):
+            Store(path).claim(backend._key(chat(f"question {number}"), {}, 0))
+        replies = await all_of(backend, 3)
+    assert all(isinstance(reply, Text) for reply in replies)
+    printed = capsys.readouterr().err
+    assert printed.count("waiting for another process") == 1
+    assert "replies.sqlite" in printed

@@ -1,21 +1,20 @@
 """Test the store of replies: kept, shared by processes, and whole after a kill."""
 
-import json
 import math
 import os
-import signal
 import sqlite3
-import threading
+import stat
+import sys
 import time
-from collections import Counter
+from contextlib import closing
 from functools import partial
 
 import pytest
 
-from tests.fake_server import FakeServer, Fault
-from tests.pictures import plain
 from tests.refusals import refuses
-from vieval_plugin import Backbone, Image, Sample, SampleId, evaluate
+from tests.tables import table
+from vieval_plugin import Image
+from vieval_plugin.backends.cache import store
 from vieval_plugin.backends.cache.store import (
     Store,
     key_of,
@@ -23,7 +22,7 @@ from vieval_plugin.backends.cache.store import (
     question,
     to_stored,
 )
-from vieval_plugin.config import Config, StoreOptions
+from vieval_plugin.backends.cache.store_file import checksum
 from vieval_plugin.judges.protocol import (
     Chat,
     Likelihood,
@@ -33,18 +32,13 @@ from vieval_plugin.judges.protocol import (
     Text,
 )
 
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "new folder" / "replies.sqlite"
-
-
 REPLIES = [Text("é \ud83d"), Text("a", 1, None), Text("a", cut=True)]
 REPLIES += [Text("", None, None), Probabilities((0.1, 0.0), (0.1, 1 / 3))]
 
 
 @pytest.mark.parametrize("reply", [*REPLIES, Measurement(-1e300)])
-def test_replies_come_back_to_the_last_digit_for_the_next_who_opens_it(reply, path):
+def test_replies_come_back_to_the_last_digit_for_the_next_who_opens_it(reply, tmp_path):
+    path = tmp_path / "new folder" / "replies.sqlite"
     store = Store(path)
     assert store.get("k") is None
     store.add("k", "m", reply)
@@ -185,55 +179,205 @@ def test_a_turn_that_sqlite_does_not_wait_for_is_waited_for(path, monkeypatch):
     assert refusals == []
 
 
-def picture(number):
-    return Image(plain((number, 0, 0)))
+# the file is the user's alone, and never somebody else's; what is damaged is absent
 
 
-def judged(url, store=None):
-    """Verdicts of 200 samples."""
-    options = Config(store=StoreOptions(use=store is not None, path=store))
-    backbone = Backbone(model="fake", base_url=url, num_concurrent=8, retries=1)
-    samples = []
-    for n in range(200):
-        images, texts = {"output": picture(n)}, {"prompt": f"picture {n}"}
-        samples.append(Sample(SampleId("b", "tig", "m", str(n)), images, texts))
-    return evaluate(samples, judge="viescore", backbone=backbone, options=options)
+def everything_below(folder):
+    files = folder.rglob("*")
+    return {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
 
 
-def test_after_kill_9_only_what_was_in_flight_is_asked_again(tmp_path):
-    questions, store = Counter(), tmp_path / "r.sqlite"
-    told, tell = os.pipe()
-    if not (child := os.fork()):  # before the server starts its thread
-        os.close(tell)
-        try:
-            judged(os.read(told, 999).decode(), store)
-        finally:
-            os._exit(1)
+def change(path, *statements):
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        for statement in statements:
+            database.execute(statement)
 
-    killed = threading.Event()
-    killed.set()
 
-    def noting(number, request):
-        questions[json.dumps(request["messages"])] += 1
-        # so that the run is not over before it is killed
-        return Fault("hang") if number > 200 and not killed.is_set() else None
+@pytest.mark.parametrize("mode", ["DELETE", "WAL", "WAL, open"])
+def test_somebody_elses_database_is_refused_untouched(path, mode):
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute(f"PRAGMA journal_mode={mode.removesuffix(', open')}")
+    other.execute("CREATE TABLE about (subject TEXT)")  # by that name, but not ours
+    if "open" not in mode:
+        other.close()
+    before = everything_below(path.parent)
+    line = "cannot use .*replies.sqlite .*belongs to another program.*set store.path"
+    refuses(line, Store, path)
+    after = everything_below(path.parent)
+    assert after.keys() == before.keys()
+    assert after[path] == before[path]
+    other.close()
 
-    with FakeServer(latency=0.02, faults=noting) as server:
-        whole = judged(server.base_url)
-        assert len(questions) == 401  # with the probe for schemas
-        questions.clear()
-        server.reset_stats()
-        killed.clear()
-        os.write(tell, server.base_url.encode())
-        while server.stats()["statuses"].get("200", 0) < 150:
-            assert os.waitpid(child, os.WNOHANG) == (0, 0)
-            time.sleep(0.005)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        killed.set()
-        assert len(questions) < 401
-        resumed = judged(server.base_url, store)
-        assert len(questions) == 401
-        assert sum(questions.values()) <= 401 + 8
-        assert judged(server.base_url, store) == resumed == whole
-        assert sum(questions.values()) <= 401 + 8
+
+THESIS = b"my thesis, chapter one\n" * 99
+
+
+@pytest.mark.parametrize("content", [THESIS, b"x", b"SQLite format 3\x00 and no more"])
+def test_any_other_file_is_refused_untouched(path, content):
+    path.write_bytes(content)
+    before = everything_below(path.parent)
+    refuses(r"cannot use .* as the reply cache .* set store.path", Store, path)
+    refuses("cannot use .* as the reply cache", Store, path / "replies.sqlite")
+    assert everything_below(path.parent) == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such files")
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_refused_at_once(path, make):
+    make(path)
+    refuses("cannot use .* as the reply cache", Store, path)
+
+
+def test_an_empty_file_and_an_empty_database_become_stores(path):
+    path.touch()
+    Store(path).close()
+    path.unlink()
+    sqlite3.connect(path).execute("VACUUM").close()
+    Store(path).add("k", "m", Text("x"))
+
+
+def mode_of(file):
+    return stat.S_IMODE(file.stat().st_mode)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no modes")
+@pytest.mark.parametrize("mask", [0o000, 0o022])
+def test_a_new_store_is_the_users_alone_and_keeps_a_mode_that_they_gave_it(path, mask):
+    before = os.umask(mask)
+    try:
+        store = Store(path)
+        store.add("k", "m", Text("x"))
+        modes = {file.name: mode_of(file) for file in path.parent.iterdir()}
+    finally:
+        os.umask(before)
+    names = (f"replies.sqlite{end}" for end in ("", "-wal", "-shm"))
+    assert modes == dict.fromkeys(names, 0o600)
+    store.close()
+    path.chmod(0o660)
+    Store(path).add("l", "m", Text("x"))
+    assert mode_of(path) == 0o660
+
+
+@pytest.mark.parametrize(*table("damaged_rows.jsonl"))
+def test_a_damaged_row_is_absent_and_said_once_and_replaced(path, damage, capsys):
+    store = Store(path)
+    for key in ("k", "other", "unread"):
+        store.add(key, "m", Text(f"right {key}"))
+    others = "UPDATE replies SET checksum = 'x' WHERE key IN ('other', 'unread')"
+    change(path, damage, others)
+    assert [store.get("k"), store.get("other")] == [None, None]
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "replies.sqlite: ignoring damaged replies" in said
+    for key in ("k", "unread"):
+        assert store.add(key, "m", Text("new")) == Text("new")
+        assert Store(path).get(key) == Text("new")
+
+
+@pytest.mark.parametrize(*table("rows_of_wrong_types.jsonl"))
+def test_a_row_of_the_wrong_types_is_absent_though_its_checksum_is_right(path, text):
+    store = Store(path)
+    row = ("k", "m", text, 1.0, checksum("k", "m", text), 0)
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?)", row)
+    assert store.get("k") is None
+
+
+def test_a_file_that_was_cut_is_one_line(path):
+    store = Store(path)
+    for number in range(400):
+        store.add(f"{number}", "m", Text("x" * 500))
+    store.close()
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    reading = lambda: [Store(path).get(f"{number}") for number in range(400)]
+    failed = r"replies.sqlite:? .*(reply cache failed|as the reply cache)"
+    refuses(failed, reading)
+
+
+HOUR, YEAR = 3600.0, 365 * 86400.0
+JUMPS = (-YEAR, -HOUR, -1.0, 0.0, 1.0, HOUR, YEAR)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Set the wall clock so many seconds off; clocks that only go forward stay as they are."""
+    begun, offset = time.time(), [0.0]
+    monkeypatch.setattr(store.time, "time", lambda: begun + offset[0])
+    return lambda seconds: offset.__setitem__(0, seconds)
+
+
+@pytest.mark.parametrize("ahead", JUMPS)
+def test_a_fresh_run_replaces_whatever_the_clock_printed(path, clock, ahead):
+    clock(ahead)
+    old = Store(path)
+    for key in ("k", "kept"):
+        old.add(key, "m", Text(f"old {key}"))
+    old.remember("schemas m http://x", "not enforced")
+    clock(0.0)
+    fresh = Store(path, max_age=0)
+    assert [fresh.get("k"), fresh.remembered("schemas m http://x")] == [None, None]
+    assert fresh.add("k", "m", Text("new")) == Text("new")
+    assert fresh.add("k", "m", Text("newer")) == Text("new")  # which is this run's
+    assert fresh.get("k") == Text("new")
+    kept = Store(path)
+    assert (kept.get("k"), kept.get("kept")) == (Text("new"), Text("old kept"))
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_a_clock_that_jumps_in_a_fresh_run_asks_nothing_of_it_again(path, clock, jump):
+    Store(path).add("old", "m", Text("old"))
+    fresh = Store(path, max_age=0)
+    fresh.add("k", "m", Text("new"))
+    clock(jump)
+    assert fresh.get("k") == Text("new")
+    assert fresh.add("k", "m", Text("newer")) == Text("new")
+    assert fresh.get("old") is None
+
+
+def test_a_reply_that_another_process_stores_in_a_fresh_run_is_of_it(path):
+    plain, fresh = Store(path), Store(path, max_age=0)
+    plain.add("k", "m", Text("x"))
+    assert fresh.get("k") == Text("x")
+    assert Store(path, max_age=0).get("k") is None
+
+
+def test_to_ask_anew_again_and_again_goes_by_no_clock(path, clock):
+    kept = Store(path)
+    for turn in range(3):
+        clock(-turn * HOUR)
+        kept.ask_anew()
+        assert kept.get("k") is None
+        assert kept.add("k", "m", Text(f"{turn}")) == Text(f"{turn}")
+
+
+AGES = [(-HOUR, False), (-59.0, True), (0.0, True), (1.0, False)]
+
+
+@pytest.mark.parametrize(("stored_at", "known"), [*AGES, (HOUR, False), (YEAR, False)])
+def test_an_age_counts_backwards_only(path, clock, stored_at, known):
+    clock(stored_at)
+    Store(path).add("k", "m", Text("old"))
+    clock(0.0)
+    aged = Store(path, max_age=60.0)
+    wanted = Text("old" if known else "new")
+    assert (aged.get("k") == Text("old")) is known
+    assert aged.add("k", "m", Text("new")) == wanted
+    # without an age no time counts
+    assert Store(path).get("k") == wanted
+
+
+LEASES = [(-YEAR, True), (-HOUR, True), (HOUR, True), (YEAR, True)]
+
+
+@pytest.mark.parametrize(("ahead", "is_void"), [*LEASES, (store.LEASE / 2, False)])
+def test_a_lease_of_another_time_is_void(path, clock, ahead, is_void):
+    clock(ahead)
+    assert Store(path).claim("k")
+    clock(0.0)
+    kept = Store(path)
+    with closing(sqlite3.connect(path)) as database:
+        [(count,)] = database.execute("SELECT COUNT(*) FROM claims")
+    # void leases are gone when a store is opened
+    assert count == (not is_void)
+    assert kept.claim("k") is is_void
+    assert not Store(path).claim("k")
