@@ -76,18 +76,6 @@ def test_a_step_that_fails_is_named_with_what_runs_it_again(tmp_path):
 
 
 @pytest.mark.slow
-def test_objects_are_measured_by_batch(tmp_path):
-    pytest.importorskip("transformers", reason="transformers is not installed")
-    done = day(tmp_path, "objects")
-    assert done.returncode == 0, done.stdout
-    page = (tmp_path / "tiny" / "objects.md").read_text()
-    rows = [line.split("|")[1:-1] for line in page.splitlines() if "|" in line]
-    assert [cell.strip() for cell in rows[0]] == ["batch", "s", "images/s"]
-    assert [int(batch) for batch, _, _ in rows[2:]] == [1, 4]
-    assert all(float(rate) > 0 for _, _, rate in rows[2:])
-
-
-@pytest.mark.slow
 def test_a_day_that_is_ended_leaves_no_process(tmp_path):
     pytest.importorskip("transformers", reason="transformers is not installed")
     environment = {"SIZE": "tiny", "OUT": str(tmp_path), "PYTHON": sys.executable}

@@ -47,24 +47,21 @@ pytestmark = pytest.mark.usefixtures("short_waits")
 async def test_what_comes_in_unasked_is_no_answer_to_the_next_question():
     """A server that answers twice, the second time when nobody has asked anything more."""
     spoken = asyncio.Event()
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 
     async def twice(reader, writer):
-        while head := await reader.readuntil(b"\r\n\r\n"):
-            length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-            asked = text_of(json.loads(await reader.readexactly(length)))
-            for said in (asked, "to nobody"):
-                body = json.dumps(saying({"content": said})).encode()
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
-                writer.write(f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
-                await asyncio.sleep(0.05)
-            spoken.set()
-
-    async def quietly(reader, writer):
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            await twice(reader, writer)
+            while asked := await reader.readuntil(b"\r\n\r\n"):
+                length = int(re.search(rb"(?i)content-length: (\d+)", asked)[1])
+                text = text_of(json.loads(await reader.readexactly(length)))
+                for said in (text, "to nobody"):
+                    body = json.dumps(saying({"content": said})).encode()
+                    writer.write(head % len(body) + body)
+                    await asyncio.sleep(0.05)
+                spoken.set()
         writer.close()
 
-    server = await asyncio.start_server(quietly, HOST, 0)
+    server = await asyncio.start_server(twice, HOST, 0)
     url = f"http://{HOST}:{server.sockets[0].getsockname()[1]}/v1"
     async with server, asking(url) as backend:
         for text in ("one", "two", "three"):
@@ -191,19 +188,19 @@ async def test_a_refused_question_is_not_asked_again(kind, status, reason):
 
 
 SCORES = '{"score": [10]}'
+
+
 SPLIT = [{"type": "text", "text": text} for text in ("se", "ven")]
 THINKING = [{"type": "thinking", "thinking": "six"}, {"type": "thinking", "text": "6"}]
-ENDS = [("stop", False), ("length", True), ("tool_calls", None), ("", None)]
-ENDS += [(None, None), (["length"], None)]
-UNUSUAL = [(SPLIT, "seven"), ([*THINKING, {"text": "seven"}], "seven"), ([], "")]
-UNUSUAL += [("half a character: \ud83d", "half a character: ?")]
-DECLINED = "I can't assist with that."
-READ = [
-    (saying({"content": "seven"}, end), Text("seven", cut=cut)) for end, cut in ENDS
-]
-READ += [(saying({"content": text}), Text(read, cut=False)) for text, read in UNUSUAL]
 # a refusal in words is for the judge to read
-READ += [(saying({"content": DECLINED}), Text(DECLINED, cut=False))]
+READ = [(SPLIT, "seven"), ([*THINKING, {"text": "seven"}], "seven"), ([], "")]
+READ += [("half a character: \ud83d", "half a character: ?"), ("I can't.", "I can't.")]
+READ = [(saying({"content": text}), Text(read, cut=False)) for text, read in READ]
+CUT = {"stop": False, "length": True, "tool_calls": None, "": None, None: None}
+READ += [
+    (saying({"content": "7"}, end), Text("7", cut=cut)) for end, cut in CUT.items()
+]
+READ += [(saying({"content": "7"}, ["length"]), Text("7", cut=None))]
 
 
 @pytest.mark.parametrize(("answer", "text"), READ)
@@ -217,12 +214,10 @@ async def test_an_answer_is_read_and_kept(answer, text, tmp_path):
     assert len(bodies) == (1 if text.text else 2)
 
 
-NOTHING, WITHOUT = {"content": None}, {"content": ""}
-REFUSALS = [saying({"refusal": "No.", **one}) for one in (NOTHING, WITHOUT)]
-REFUSALS += [saying({"content": SCORES, "refusal": "No."})]
+REFUSALS = [saying({"refusal": "No.", "content": one}) for one in (None, "", SCORES)]
 
 
-@pytest.mark.parametrize("answer", [*REFUSALS, saying(NOTHING, "content_filter")])
+@pytest.mark.parametrize("answer", [*REFUSALS, saying({"content": None}, "content_filter")])
 async def test_a_refusal_beside_the_text_is_a_refusal(answer):
     async with served(lambda body: answer) as (backend, bodies):
         assert (await backend.answer(chat("x"))).status is Status.REFUSAL
@@ -235,8 +230,7 @@ THOUGHT = {"content": [{"type": "reasoning", "text": SCORES}]}
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
 @pytest.mark.parametrize("message", [{"content": "a cat"}, {"content": ""}, THOUGHT])
 async def test_what_a_server_sets_apart_as_thinking_is_no_answer(name, message):
-    answer = saying({name: SCORES, **message})
-    async with served(lambda body: answer) as (backend, _):
+    async with served(lambda body: saying({name: SCORES, **message})) as (backend, _):
         reply = await backend.answer(chat("x"))
     assert isinstance(reply, Failure) or "score" not in reply.text
 
@@ -268,7 +262,7 @@ async def test_the_right_key_is_sent_without_the_line_end_of_its_file():
 
 
 @pytest.mark.parametrize(
-    "url", ["127.0.0.1:8000/v1", "localhost:8000/v1", "not an address"]
+    "url", ["127.0.0.1:8000/v1", "localhost:8000/v1", "no address"]
 )
 async def test_an_address_that_is_none_ends_the_run_at_once(url):
     async with asking(url, patience=60) as backend:
@@ -281,15 +275,12 @@ IMPATIENT = {"retries": 1, "patience": 0.5, "concurrent": 8}
 
 
 @pytest.mark.parametrize(
-    ("fault", "at", "problem"),
-    [
-        (Fault("death", seconds=60), 1, DOWN),
-        (Fault("death", seconds=60), 40, DOWN),
-        (Fault("500"), None, "HTTP 500"),
-    ],
+    ("kind", "at", "problem"),
+    [("death", 1, DOWN), ("death", 40, DOWN), ("500", 0, "500")],
 )
-async def test_a_server_that_fails_every_question_is_one_error(fault, at, problem):
-    faults = lambda number, request: fault if at in (number, None) else None
+async def test_a_server_that_fails_every_question_is_one_error(kind, at, problem):
+    fault = Fault(kind, seconds=60)
+    faults = lambda number, request: fault if at in (number, 0) else None
     async with faked(faults=faults, latency=0.01, **IMPATIENT) as (_, backend):
         with pytest.raises(VievalError, match=problem):
             await all_of(backend, 300)
@@ -300,9 +291,8 @@ async def test_a_server_that_fails_is_told_of_before_it_is_given_up(capsys):
     faults = first(*[Fault("500")] * 3)
     async with faked(faults=faults, patience=30, concurrent=1) as (_, backend):
         assert isinstance(await backend.answer(chat("x")), Text)
-    printed = capsys.readouterr().err.splitlines()
-    [line] = [line for line in printed if "trying for" in line]
-    assert re.search(r"vieval: http://.*: HTTP 500.*; trying for 30 s", line)
+    said = capsys.readouterr().err
+    assert len(re.findall(r"vieval: http://.*: HTTP 500.*; trying for 30 s", said)) == 1
 
 
 def test_the_message_of_an_error_is_short_and_a_page_is_none():
@@ -335,10 +325,10 @@ async def test_several_servers_share_the_load():
     with FakeServer(latency=0.02) as one, FakeServer(latency=0.02) as two:
         async with asking(one.base_url, f"{two.base_url}/", concurrent=8) as backend:
             await all_of(backend, 80)
-        requests = [server.stats()["requests"] for server in (one, two)]
-        assert sum(requests) == 80
-        assert min(requests) >= 25
-        assert max(server.stats()["max_in_flight"] for server in (one, two)) <= 6
+        stats = [server.stats() for server in (one, two)]
+    assert sum(stat["requests"] for stat in stats) == 80
+    assert min(stat["requests"] for stat in stats) >= 25
+    assert max(stat["max_in_flight"] for stat in stats) <= 6
 
 
 async def test_a_server_that_was_never_there_costs_little():
@@ -619,16 +609,15 @@ async def test_the_end_of_a_run_that_fails_is_told_nobody_else(capfd):
     noting = lambda loop, context: complaints.append(context["message"])
     asyncio.get_running_loop().set_exception_handler(noting)
     sick = {"faults": on("q", Fault("500")), "latency": 0.01}
-    options = {"retries": 0, "patience": 0.2, "concurrent": 3}
-    async with faked(**sick, **options) as (_, backend):
+    async with faked(**sick, retries=0, patience=0.2, concurrent=3) as (_, backend):
         asked = (backend.answer(chat(f"q {i}")) for i in range(20))
         waiting = [asyncio.ensure_future(one) for one in asked]
-        done, rest = await asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION)
-        for task in rest:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION)
+        for task in waiting:
             task.cancel()
         await asyncio.sleep(0.5)
     await asyncio.gather(*waiting, return_exceptions=True)
-    del waiting, done, rest, backend, asked
+    del waiting, backend, asked, task
     gc.collect()
     assert complaints == []
     assert "never retrieved" not in capfd.readouterr().err

@@ -1,8 +1,9 @@
-"""Test shipped scorers beside plain torch, on tiny random weights in their layouts."""
+"""Test shipped scorers and dual encoders beside plain torch, on tiny random weights."""
 
 import hashlib
 import json
 import math
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,6 +30,8 @@ from tests.shipped_scorers import (
     published_name,
     reward_model,
 )
+from tests.tables import table
+from vieval_plugin.backends.metrics.encoders import TRUNCATED
 from vieval_plugin.images import decode
 from vieval_plugin.judges import registry
 from vieval_plugin.judges.protocol import Measure
@@ -299,16 +302,57 @@ def test_hpsv2_beside_plain_torch(shipped):
     require_values(shipped, value_of)
 
 
-# PickScore, whose layout is that of transformers
+# PickScore and other dual encoders, whose layout is that of transformers
 
 
-def test_pickscore_is_its_authors_logits(scorer_weights, tmp_path):
-    clip = scorer_weights["clip_score"]
-    network = {"base": str(clip), "processor": str(clip)}
-    path, form = described("pickscore", tmp_path, network)
-    asked = asks(form)
+def dual_encoder(folder, base, images="[output]", **network):
+    """The description of a dual encoder."""
+    folder.mkdir(exist_ok=True)
+    network = {"form": "dual_encoder", "base": base, **network}
+    keys = "".join(f"  {key}: {value}\n" for key, value in network.items())
+    asked = f"questions: {{SC: {{images: {images}, text: '{{{{ prompt }}}}'}}}}"
+    text = f"name: pick\n{asked}\nsigmoid: [0, 1]\nnetwork:\n{keys}"
+    (folder / "pick.yaml").write_text(text)
+    return folder / "pick.yaml"
+
+
+def test_the_learnt_scale_and_one_of_the_description(scorer_weights, tmp_path):
+    from transformers import CLIPModel
+
+    clip, asked = scorer_weights["clip_score"], asks("dual_encoder")
     wanted = [clip_logit(clip, one) for one in asked]
-    assert values(measure(path, asked)) == near(wanted, 1e-4)
+    shipped = described(
+        "pickscore", tmp_path, {"base": str(clip), "processor": str(clip)}
+    )
+    for path in (shipped[0], dual_encoder(tmp_path / "own", clip, scale="learnt")):
+        assert values(measure(path, asked)) == near(wanted)
+    scale = float(CLIPModel.from_pretrained(clip).logit_scale.exp())
+    plain = measure(dual_encoder(tmp_path / "plain", clip), asked)
+    assert values(plain) == near([value / scale for value in wanted])
+    assert all(reply.by.startswith(f"pick on {clip}@sha256:") for reply in plain)
+
+
+def test_a_processor_from_elsewhere_and_a_long_text(scorer_weights, tmp_path):
+    clip = scorer_weights["clip_score"]
+    (tmp_path / "bare").mkdir()
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(clip / name, tmp_path / "bare" / name)
+    long = {"text": " ".join(["a red toy on the table"] * 10)}
+    asked = replace(asks("dual_encoder")[0], texts=long)
+    path = dual_encoder(tmp_path, "bare", processor=clip, scale="learnt")
+    [found] = measure(path, [asked])
+    assert found.value == near(clip_logit(clip, asked))
+    assert found.notes == (TRUNCATED,)
+
+
+@pytest.mark.parametrize(*table("wrong_dual_encoders.jsonl"))
+def test_what_a_dual_encoder_cannot_be_is_one_line(
+    scorer_weights, tmp_path, changed, line
+):
+    about = {"base": "clip_score", **changed}
+    about["base"] = scorer_weights.get(about["base"], about["base"])
+    path = dual_encoder(tmp_path, **about)
+    assert line in refusal(measure, path, asks("dual_encoder"))
 
 
 def test_a_base_with_a_weight_too_many_is_refused(tmp_path):
