@@ -61,22 +61,19 @@ async def test_rounding_above_zero_is_zero_and_two_certain_tokens_are_a_failure(
 @pytest.mark.parametrize("never", NEVER, ids=lambda value: str(value)[:9])
 async def test_a_bound_is_not_closed_by_a_number_that_is_none(never):
     """The bounds of the first answer are right whatever a further request says."""
-
-    def answer(body):
-        if "allowed_token_ids" not in body:
-            return listed(-0.5)
-        told = saying({"content": "No"})
-        told["choices"][0]["logprobs"] = {"content": [{"logprob": never}]}
-        return told
-
-    async def ids_of(text):
-        return [ASK.continuations.index(text)]
-
-    async with served(answer) as (backend, _):
-        backend._ids.ids_of = ids_of
+    told = saying({"content": "No"})
+    told["choices"][0]["logprobs"] = {"content": [{"logprob": never}]}
+    answer = lambda body: told if "allowed_token_ids" in body else listed(-0.5)
+    async with served(answer) as (backend, bodies):
+        backend._ids._post = lambda path, body: tokens(body["prompt"])
         reply = await backend.answer(ASK)
+    assert len(bodies) > 1
     assert reply.low[1] == 0
     assert 0 < reply.high[1] < 0.5
+
+
+async def tokens(text):
+    return {"tokens": [ASK.continuations.index(text)], "count": 1}
 
 
 # Batches: vLLM in this process, transformers, the host's own model.
@@ -177,14 +174,11 @@ def test_a_verdict_that_cannot_be_written_is_a_tool_error_of_its_sample(verdict)
         yield []
         return returned
 
-    async def never(number, ask):
-        raise AssertionError
-
     fine, ended = Verdict({"O": 0.5}, Status.OK), {}
     programs = lambda: [program(one) for one in (fine, verdict, fine)]
     in_steps = run_in_batches(programs(), lambda asked: [])
     about = {"live": 2, "on_outcome": ended.__setitem__}
-    asyncio.run(run_concurrently(programs(), never, **about))
+    asyncio.run(run_concurrently(programs(), pytest.fail, **about))
     for outcomes in (in_steps, [ended[number] for number in range(3)]):
         statuses = [outcome.verdict.status for outcome in outcomes]
         assert statuses == [Status.OK, Status.TOOL_ERROR, Status.OK]
