@@ -1,5 +1,5 @@
-"""From a run to what was asked in it: training examples that trainers read, and traces that
-people read.
+"""From a run to training examples that trainers read: of T2I-Eval, and of CIGEval with the images
+that its tools made.
 """
 
 import json
@@ -8,18 +8,37 @@ import shutil
 from collections import Counter
 from pathlib import Path
 from shlex import split
+from statistics import fmean
 
 import numpy as np
 import PIL.Image
 import pytest
 
 from tests import t2i_eval_run
-from tests.stored_results import read_lines
+from tests.cigeval_script import PACK, built
+from tests.extras import needs
+from tests.playing import images_of, label_of, play
+from tests.stored_results import read_lines, result, write_lines
 from tests.t2i_eval_run import SCENES, implied
+from tests.tables import table
+from vieval_plugin.backends.image_tools import tools as backend
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import main
+from vieval_plugin.images import decode
+from vieval_plugin.judges.cigeval import plan as planned
+from vieval_plugin.judges.cigeval import react, units
 from vieval_plugin.judges.conversation import TrainingUnit
+from vieval_plugin.judges.protocol import Chat, Image, SampleId, Text, Verdict
+from vieval_plugin.records import Provenance, Record
+from vieval_plugin.results.lookup import conversation
 from vieval_plugin.run.verdict_lines import run_file
-from vieval_plugin.training.export import BINS, bin_of, rebalanced, score_counts
+from vieval_plugin.training.export import (
+    BINS,
+    bin_of,
+    is_near_human,
+    rebalanced,
+    score_counts,
+)
 
 run = t2i_eval_run.run  # a fixture
 
@@ -135,3 +154,123 @@ def test_another_pack_or_image_cannot_be_passed_off_as_that_of_the_run(
         refused = vieval(command(folder, tmp_path / "x"), code=1).err
         assert re.search(said, refused)
         assert not (tmp_path / "x").exists()
+
+
+CV2 = needs("cv2")
+PAPER, REACT = (built(form=form, only=("difference",)) for form in (planned, react))
+
+
+def answer(ask):
+    """A model that has the difference tool look at everything, and finds all of it middling."""
+    if not isinstance(ask, Chat):
+        return backend.run(ask)
+    if label_of(ask) == "plan":
+        entry = {"used": True, "tool": "difference", "reasoning": "to see"}
+        entries = [{"task_id": number, **entry} for number in (1, 2)]
+        return Text(json.dumps({"plan": entries}))
+    turn = {"thought": "look", "tool": "difference", "phrases": []}
+    if label_of(ask).endswith("/turn 1"):
+        return Text(json.dumps({**turn, "score": [], "reasoning": "fine"}))
+    rating = {"score": [5], "reasoning": "so so"}
+    is_turn = "turn" in label_of(ask)
+    return Text(json.dumps({**turn, "tool": "none", **rating} if is_turn else rating))
+
+
+def held(judge, sample):
+    played = play(judge(sample), answer=answer)
+    return played.verdict, played.asks
+
+
+def examples(sample, judge, verdict):
+    found = units(sample.id, conversation(judge, sample, verdict))
+    return [one for unit in found for one in unit.examples]
+
+
+def asked_in(example):
+    """The question of an example."""
+    return example.id.rpartition(".png/")[2]
+
+
+@pytest.fixture(scope="module")
+def sample():
+    """A drawn mask-guided edit whose source and output differ."""
+    return vieval_demo.load(Path(), "mie")[0]
+
+
+@CV2
+@pytest.mark.parametrize("judge", [PAPER, REACT])
+def test_the_conversation_is_told_again_with_images(judge, sample):
+    verdict, asked = held(judge, sample)
+    told = conversation(judge, sample, verdict)
+    assert [one.ask for one in told] == asked
+    assert {label_of(one.ask) for one in told} <= {step.label for step in verdict.trace}
+    drawn = [one.reply.image for one in told if getattr(one.reply, "image", None)]
+    assert len(drawn) == 4, "source and output of two sub-questions"
+
+
+@CV2
+def test_of_the_first_form_each_call_is_an_example_with_what_its_tool_showed(sample):
+    verdict, asked = held(PAPER, sample)
+    made = {asked_in(one): one for one in examples(sample, PAPER, verdict)}
+    assert list(made) == ["plan", "edit/rating", "restraint/rating"]
+    chats = {label_of(ask): ask for ask in asked if isinstance(ask, Chat)}
+    for label, one in made.items():
+        assert one.messages[:-1] == chats[label].messages
+        assert one.trained == (1,)
+    shown = images_of(made["edit/rating"])
+    assert all(isinstance(image.source, bytes) for image in shown)
+    size = decode(sample.images["source"]).size
+    assert [decode(image).size for image in shown] == [size] * 2
+
+
+@CV2
+def test_in_the_second_form_a_sub_question_is_one_example(sample):
+    verdict, _ = held(REACT, sample)
+    made = examples(sample, REACT, verdict)
+    assert list(map(asked_in, made)) == ["edit/turn 2", "restraint/turn 2"]
+    for one in made:
+        assert [message.role for message in one.messages] == ["user", "assistant"] * 2
+        assert one.trained == (1, 3)
+        observed = [part for part in one.messages[2].parts if isinstance(part, Image)]
+        assert len(observed) == 2, "the observation has the highlighted images"
+
+
+@pytest.mark.parametrize(*table("near_human.jsonl"))
+def test_a_verdict_is_kept_within_the_margin_of_the_human_mean(score, ratings, kept):
+    scores = {} if score is None else {"SC": score}
+    rated = {"SC": tuple(ratings)} if ratings else {}
+    source = Provenance("cigeval", ("paper",), ("SC",))
+    identity = SampleId("b", "tie", "m", "u")
+    record = Record(identity, Verdict(scores, "ok"), source, rated)
+    assert is_near_human(record, "SC", 0.3) is kept
+
+
+@CV2
+def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, capsys):
+    data_utils = pytest.importorskip("trl.data_utils")
+    options = tmp_path / "v.yaml"
+    options.write_text("judges: {cigeval: {removed: [grounding, scene_graph, ocr]}}\n")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(options))
+    judged = vieval_demo.load(Path(), "mie")[:6]
+    source = Provenance("cigeval", ("paper",), ("SC",), "m", PACK.name, PACK.hash)
+    rows = [result(one, held(PAPER, one)[0], source) for one in judged]
+    results = tmp_path / "1_samples_vieval_demo_cigeval_mie.jsonl"
+    write_lines(results, rows)
+    command = f"export cigeval {results} --out {tmp_path}/t.jsonl --trainer trl"
+    assert main(split(command)) == 0
+    means = [fmean(one.ratings["SC"]) for one in judged]
+    near = sum(abs(0.5 - mean) <= 0.3 + 1e-9 for mean in means)
+    assert 0 < near < len(judged)
+    lines = capsys.readouterr().out.splitlines()
+    expected = f"wrote {tmp_path / 't.jsonl'}: {3 * near} examples from 6 verdicts"
+    assert lines[0] == expected
+    assert lines[3].split() == ["mie", "6", str(near), str(6 - near)]
+    written = read_lines(tmp_path / "t.jsonl")
+    counted = Counter(row["sub_task"] for row in written)
+    assert counted == {"plan": near, "rating": 2 * near}
+    for row in written:
+        pictures = [PIL.Image.open(file) for file in row["images"]]
+        prepare = data_utils.prepare_multimodal_messages
+        prepared = prepare(row["messages"], images=pictures)
+        parts = [part for message in prepared for part in message["content"]]
+        assert [part["type"] for part in parts].count("image") == len(pictures)
