@@ -217,7 +217,9 @@ async def test_an_answer_is_read_and_kept(answer, text, tmp_path):
 REFUSALS = [saying({"refusal": "No.", "content": one}) for one in (None, "", SCORES)]
 
 
-@pytest.mark.parametrize("answer", [*REFUSALS, saying({"content": None}, "content_filter")])
+@pytest.mark.parametrize(
+    "answer", [*REFUSALS, saying({"content": None}, "content_filter")]
+)
 async def test_a_refusal_beside_the_text_is_a_refusal(answer):
     async with served(lambda body: answer) as (backend, bodies):
         assert (await backend.answer(chat("x"))).status is Status.REFUSAL

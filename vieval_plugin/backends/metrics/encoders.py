@@ -210,5 +210,7 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
         layers += [linear, getattr(torch.nn, ACTIVATIONS[activation])()]
         size = weight.shape[0]
     if stray := next((name for name in tensors if name.endswith("bias")), ""):
-        raise VievalError(f"{path}: {stray} has no matching weight; use the head of this network")
+        raise VievalError(
+            f"{path}: {stray} has no matching weight; use the head of this network"
+        )
     return torch.nn.Sequential(*layers[:-1]).float().eval()
