@@ -11,25 +11,11 @@ import numpy as np
 import PIL.Image
 import pytest
 
+from tests import shipped_scorers as tiny
 from tests import tiny_scorers
 from tests.backends.value_heads import TEXTS, measure, near, picture, values
 from tests.extras import needs
 from tests.refusals import refusal
-from tests.shipped_scorers import (
-    HEADS,
-    NAMES,
-    READ,
-    SIDE,
-    VISION,
-    aesthetic_head,
-    clip_logit,
-    described,
-    image_reward_tensors,
-    network_of,
-    open_clip_tensors,
-    published_name,
-    reward_model,
-)
 from tests.tables import table
 from vieval_plugin.backends.metrics.encoders import TRUNCATED
 from vieval_plugin.images import decode
@@ -64,14 +50,16 @@ class Shipped:
     @property
     def asks(self):
         """Asks with as many images and texts as a judge has."""
-        form = described(self.name, self.file.parent, self.network)[1]
-        if self.name not in HEADS:
+        form = tiny.described(self.name, self.file.parent, self.network)[1]
+        if self.name not in tiny.HEADS:
             return asks(form)
         asked = []
         for one in asks(form):
             second = {"image_1": picture(9)} if self.name == "edit_reward" else {}
             text = one.texts["text"]
-            pages = [f"{head}: {text}, <|Reward|>\n\nEND" for head in HEADS[self.name]]
+            pages = [
+                f"{head}: {text}, <|Reward|>\n\nEND" for head in tiny.HEADS[self.name]
+            ]
             texts = {"text": "\f".join(pages)}
             asked.append(replace(one, images={**one.images, **second}, texts=texts))
         return asked
@@ -79,7 +67,7 @@ class Shipped:
     def measure(self, asked=None, **network):
         own = {**self.network, **network}
         return measure(
-            described(self.name, self.file.parent, own)[0], asked or self.asks
+            tiny.described(self.name, self.file.parent, own)[0], asked or self.asks
         )
 
     def save(self):
@@ -99,7 +87,9 @@ def hpsv2(folder):
     (clip / "model.safetensors").unlink()  # only the configuration is read
     network = {"base": str(clip), "open_clip": "hps.pt"}
     names = ("visual.proj", "visual_projection.weight")
-    return Shipped("hpsv2", network, open_clip_tensors(clip), folder / "hps.pt", *names)
+    return Shipped(
+        "hpsv2", network, tiny.open_clip_tensors(clip), folder / "hps.pt", *names
+    )
 
 
 def image_reward(folder):
@@ -109,9 +99,9 @@ def image_reward(folder):
     (folder / "vocab.txt").write_text("\n".join(words))
     BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder / "words")
     network = {"weights": "reward.pt", "tokenizer": "words"}
-    network["vision"] = {**VISION, "layer_norm_eps": 1e-6}
-    network["text"] = {**READ, "vocab_size": len(words), "layer_norm_eps": 1e-12}
-    about = (network, image_reward_tensors(len(words)), folder / "reward.pt")
+    network["vision"] = {**tiny.VISION, "layer_norm_eps": 1e-6}
+    network["text"] = {**tiny.READ, "vocab_size": len(words), "layer_norm_eps": 1e-12}
+    about = (network, tiny.image_reward_tensors(len(words)), folder / "reward.pt")
     names = ("blip.visual_encoder.norm.bias", "vision.post_layernorm.bias")
     return Shipped("image_reward", *about, *names)
 
@@ -119,13 +109,13 @@ def image_reward(folder):
 def qwen_reward(name):
     def build(folder):
         file, names = folder / "reward.safetensors", ["lm_head.weight"] * 2
-        return Shipped(name, *reward_model(name, folder), file, *names)
+        return Shipped(name, *tiny.reward_model(name, folder), file, *names)
 
     return build
 
 
 BUILDERS = {"hpsv2": hpsv2, "image_reward": image_reward}
-BUILDERS |= {name: qwen_reward(name) for name in HEADS}
+BUILDERS |= {name: qwen_reward(name) for name in tiny.HEADS}
 
 
 @pytest.fixture(params=BUILDERS)
@@ -182,7 +172,7 @@ def test_an_image_reward_without_a_part_of_its_head_is_refused(shipped):
     assert "7.bias has no matching weight" in refusal(shipped.measure)
 
 
-def attention(tensors, query, memory, heads, mask=None):
+def attention(tensors, query, memory, heads=2):
     """Attention in one equation, its projections given as (weight, bias) by q, k, v and out."""
     import torch
 
@@ -192,8 +182,7 @@ def attention(tensors, query, memory, heads, mask=None):
 
     q, k, v = projected("q", query), projected("k", memory), projected("v", memory)
     scores = torch.einsum("qhd,khd->hqk", q, k) / q.shape[-1] ** 0.5
-    weights = (scores if mask is None else scores + mask).softmax(-1)
-    mixed = torch.einsum("hqk,khd->qhd", weights, v).flatten(1)
+    mixed = torch.einsum("hqk,khd->qhd", scores.softmax(-1), v).flatten(1)
     return mixed @ tensors["out"][0].T + tensors["out"][1]
 
 
@@ -219,28 +208,33 @@ def pair(tensors, name):
     return tensors[f"{name}.weight"], tensors[f"{name}.bias"]
 
 
-def split_attention(tensors, joined, out, dot):
-    """Projections by q, k, v and out, of which the first three are stored as one."""
-    kinds = (f"{joined}{dot}weight", f"{joined}{dot}bias")
-    weights, biases = (tensors[kind].chunk(3) for kind in kinds)
-    parts = dict(zip("qkv", zip(weights, biases, strict=True), strict=True))
-    return {**parts, "out": pair(tensors, out)}
-
-
 # HPSv2, in open_clip's layout
 
 
-def resblocks(tensors, tower, values, mask=None):
-    for layer in range(2):
-        block = f"{tower}transformer.resblocks.{layer}"
-        attn = f"{block}.attn"
-        parts = split_attention(tensors, f"{attn}.in_proj", f"{attn}.out_proj", "_")
-        inner = norm(tensors, f"{block}.ln_1", values)
-        values = values + attention(parts, inner, inner, 2, mask)
-        inner = norm(tensors, f"{block}.ln_2", values)
-        values = values + mlp(
-            tensors, f"{block}.mlp.c_fc", f"{block}.mlp.c_proj", inner
-        )
+#: Where a layer of torch's own has its weights, and by what names files have them.
+OWN = ("self_attn.in_proj_", "self_attn.out_proj.", "linear1.", "linear2.", "norm1.")
+OPEN_CLIP = ("attn.in_proj_", "attn.out_proj.", "mlp.c_fc.", "mlp.c_proj.", "ln_1.")
+BLIP = ("attn.qkv.", "attn.proj.", "mlp.fc1.", "mlp.fc2.", "norm1.")
+
+
+def layers(tensors, start, names, values, eps=1e-5, mask=None):
+    """Values after two layers, which normalise first."""
+    import torch
+
+    last = names[-1].replace("1", "2")
+    theirs = dict(zip((*OWN, "norm2."), (*names, last), strict=True))
+    for number in range(2):
+        state = {
+            f"{own}{kind}": tensors[f"{start}{number}.{their}{kind}"]
+            for own, their in theirs.items()
+            for kind in ("weight", "bias")
+        }
+        inner, wide = state["linear1.weight"].shape
+        options = {"layer_norm_eps": eps, "norm_first": True}
+        layer = torch.nn.TransformerEncoderLayer(wide, 2, inner, 0, "gelu", **options)
+        layer.load_state_dict(state)
+        with torch.no_grad():
+            values = layer.eval()(values, mask)
     return values
 
 
@@ -267,13 +261,15 @@ def open_clip_cosine(tensors, image, token_ids, patch=8):
     patches = torch.nn.functional.conv2d(image[None], kernel, stride=patch)[0]
     seen = torch.cat([tensors["visual.class_embedding"][None], patches.flatten(1).T])
     seen = norm(tensors, "visual.ln_pre", seen + tensors["visual.positional_embedding"])
-    seen = resblocks(tensors, "visual.", seen)[0]
+    blocks = "transformer.resblocks."
+    seen = layers(tensors, f"visual.{blocks}", OPEN_CLIP, seen)[0]
     seen = norm(tensors, "visual.ln_post", seen) @ tensors["visual.proj"]
     length = len(token_ids)
     read = tensors["token_embedding.weight"][torch.tensor(token_ids)]
     read = read + tensors["positional_embedding"][:length]
     mask = torch.full((length, length), -torch.inf).triu(1)
-    read = norm(tensors, "ln_final", resblocks(tensors, "", read, mask))
+    read = layers(tensors, blocks, OPEN_CLIP, read, mask=mask)
+    read = norm(tensors, "ln_final", read)
     read = read[-1] @ tensors["text_projection"]
     return float(torch.nn.functional.cosine_similarity(seen, read, dim=0))
 
@@ -320,8 +316,8 @@ def test_the_learnt_scale_and_one_of_the_description(scorer_weights, tmp_path):
     from transformers import CLIPModel
 
     clip, asked = scorer_weights["clip_score"], asks("dual_encoder")
-    wanted = [clip_logit(clip, one) for one in asked]
-    shipped = described(
+    wanted = [tiny.clip_logit(clip, one) for one in asked]
+    shipped = tiny.described(
         "pickscore", tmp_path, {"base": str(clip), "processor": str(clip)}
     )
     for path in (shipped[0], dual_encoder(tmp_path / "own", clip, scale="learnt")):
@@ -341,7 +337,7 @@ def test_a_processor_from_elsewhere_and_a_long_text(scorer_weights, tmp_path):
     asked = replace(asks("dual_encoder")[0], texts=long)
     path = dual_encoder(tmp_path, "bare", processor=clip, scale="learnt")
     [found] = measure(path, [asked])
-    assert found.value == near(clip_logit(clip, asked))
+    assert found.value == near(tiny.clip_logit(clip, asked))
     assert found.notes == (TRUNCATED,)
 
 
@@ -363,7 +359,7 @@ def test_a_base_with_a_weight_too_many_is_refused(tmp_path):
     held["more.weight"] = held["logit_scale"].clone()
     save_file(held, clip / "model.safetensors", {"format": "pt"})
     network = {"base": str(clip), "processor": str(clip)}
-    path, form = described("pickscore", tmp_path, network)
+    path, form = tiny.described("pickscore", tmp_path, network)
     unknown = "contains the unknown weight more.weight"
     assert unknown in refusal(measure, path, asks(form))
 
@@ -376,7 +372,7 @@ def test_aesthetic_beside_plain_torch(scorer_weights, tmp_path):
     from transformers import CLIPModel, CLIPProcessor
 
     clip = scorer_weights["clip_score"]
-    tensors = aesthetic_head(tmp_path, 24)
+    tensors = tiny.aesthetic_head(tmp_path, 24)
     model = CLIPModel.from_pretrained(clip).eval()
     processor = CLIPProcessor.from_pretrained(clip)
 
@@ -397,7 +393,7 @@ def test_aesthetic_beside_plain_torch(scorer_weights, tmp_path):
 
 def test_an_absent_head_says_where_it_is_to_be_had(scorer_weights, tmp_path):
     clip = scorer_weights["clip_score"]
-    path, form = described("aesthetic", tmp_path, {"base": str(clip)})
+    path, form = tiny.described("aesthetic", tmp_path, {"base": str(clip)})
     line = refusal(measure, path, asks(form))
     assert "weights file not found" in line
     assert "github.com/christophschuhmann/improved-aesthetic-predictor" in line
@@ -416,14 +412,7 @@ def eye(tensors, image):
     patches = torch.nn.functional.conv2d(image[None], *kernel, stride=8)[0].flatten(1)
     seen = torch.cat([tensors[f"{name}.cls_token"][0], patches.T])
     seen = seen + tensors[f"{name}.pos_embed"][0]
-    for layer in range(2):
-        block = f"{name}.blocks.{layer}"
-        attn = f"{block}.attn"
-        parts = split_attention(tensors, f"{attn}.qkv", f"{attn}.proj", ".")
-        inner = norm(tensors, f"{block}.norm1", seen, 1e-6)
-        seen = seen + attention(parts, inner, inner, 2)
-        inner = norm(tensors, f"{block}.norm2", seen, 1e-6)
-        seen = seen + mlp(tensors, f"{block}.mlp.fc1", f"{block}.mlp.fc2", inner)
+    seen = layers(tensors, f"{name}.blocks.", BLIP, seen, 1e-6)
     return norm(tensors, f"{name}.norm", seen, 1e-6)
 
 
@@ -446,7 +435,7 @@ def image_reward_value(tensors, image, token_ids):
             names = {s: f"{block}.{part}.{long}" for s, long in PROJECTIONS.items()}
             parts = {short: pair(tensors, name) for short, name in names.items()}
             memory = read if part == "attention" else seen
-            mixed = attention(parts, read, memory, 2)
+            mixed = attention(parts, read, memory)
             name = f"{block}.{part}.output.LayerNorm"
             read = norm(tensors, name, mixed + read, 1e-12)
         outer = f"{block}.output.dense"
@@ -499,13 +488,13 @@ def reward_value(name, network, tensors, images, pages):
     processor.tokenizer.add_tokens(["<|Reward|>"], special_tokens=True)
     config = AutoConfig.from_pretrained(network["base"])
     config.get_text_config().vocab_size = len(processor.tokenizer)
-    model = network_of(config)
-    names = {published_name(name, key): key for key in model.state_dict()}
+    model = tiny.network_of(config)
+    names = {tiny.published_name(name, key): key for key in model.state_dict()}
     model.load_state_dict({names[key]: tensors[key] for key in names})
     token = processor.tokenizer.convert_tokens_to_ids("<|Reward|>")
     pads = "<|vision_start|><|image_pad|><|vision_end|>" * len(images)
-    pictures, values = [resized(image, SIDE) for image in images], []
-    for head, text in zip(HEADS[name], pages.split("\f"), strict=True):
+    pictures, values = [resized(image, tiny.SIDE) for image in images], []
+    for head, text in zip(tiny.HEADS[name], pages.split("\f"), strict=True):
         user = f"<|im_start|>user\n{pads}\n{text}\n<|im_end|>\n"
         prompt = f"{user}<|im_start|>assistant\n"
         inputs = processor(text=[prompt], images=[pictures], return_tensors="pt")
@@ -524,7 +513,7 @@ def reward_value(name, network, tensors, images, pages):
     return sum(values) / len(values)
 
 
-@only(*HEADS)
+@only(*tiny.HEADS)
 def test_a_reward_model_beside_plain_torch(shipped):
     about = (shipped.name, shipped.network, shipped.tensors)
     require_values(shipped, lambda *shown: reward_value(*about, *shown))
@@ -542,8 +531,8 @@ LICENCES = ("none stated", "not verified", "Apache-2.0", "MIT (its package)")
 
 def test_each_is_found_by_its_name_and_says_what_it_is():
     files = registry.shipped()
-    assert tuple(name for name in files if registry.judge(name).scored) == NAMES
-    for name in NAMES:
+    assert tuple(name for name in files if registry.judge(name).scored) == tiny.NAMES
+    for name in tiny.NAMES:
         about = registry.judge(name).file.manifest.about
         assert about.licence in LICENCES
         assert all(value for _, value in about)
@@ -551,7 +540,7 @@ def test_each_is_found_by_its_name_and_says_what_it_is():
 
 def test_a_users_own_judge_may_have_the_name(tmp_path, monkeypatch):
     registry.judges.cache_clear()
-    path, _ = described("pickscore", tmp_path, {"base": "mine"})
+    path, _ = tiny.described("pickscore", tmp_path, {"base": "mine"})
     try:
         assert registry.judge("pickscore", [path]).file.path == path
     finally:
