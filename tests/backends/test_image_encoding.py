@@ -184,14 +184,13 @@ async def test_the_least_recently_wanted_image_is_forgotten_first(calls):
 async def test_memory_stays_bounded_with_many_at_once():
     room = 8 * len(encode(image(0)).url)
     encoder = ImageEncoder(memory=room)
-    images = [image(number) for number in range(120)]
-    wanted = [images[(7 * i) % 120] for i in range(360)]
+    several = [image(number) for number in range(120)]
+    wanted = [several[(7 * i) % 120] for i in range(360)]
     results = await asyncio.gather(*map(encoder.encode, wanted))
     assert [sent(result)[1] for result in results] == [one.source for one in wanted]
     assert not encoder._under_way._tasks
     kept = sum(len(one.url) for one in encoder._recent.values())
-    assert encoder._recent_bytes == kept
-    assert 0 < encoder._recent_bytes <= room
+    assert 0 < encoder._recent_bytes == kept <= room
 
 
 async def test_an_image_beyond_the_memory_is_encoded_and_a_broken_one_can_be_mended(
@@ -385,14 +384,10 @@ def test_an_image_that_cannot_be_decoded_whole_is_not_sent(data, lenient, monkey
 @pytest.fixture
 def loads(monkeypatch):
     """Notes how often pixels are decoded."""
-    noted, load = [], PIL.ImageFile.ImageFile.load
-
-    def loading(self):
-        if self.tile:
-            noted.append(self)
-        return load(self)
-
-    monkeypatch.setattr(PIL.ImageFile.ImageFile, "load", loading)
+    noted, load = [], images.load_strictly
+    monkeypatch.setattr(
+        images, "load_strictly", lambda *given: noted.append(1) or load(*given)
+    )
     monkeypatch.setattr(images, "_examined", type(images._examined)())
     return noted
 
@@ -429,19 +424,15 @@ def judged(given, judge, store, server, **more):
 
 @pytest.mark.parametrize("judge", ["viescore", "vqascore"])
 def test_no_verdict_on_a_broken_image_is_ok(judge, tmp_path, monkeypatch):
-    """Also where the store has replies on it."""
+    """Also where the store has replies on it, of the time when nothing was decoded."""
     given = [sample(name, data) for name, data in BROKEN.items()]
     store = tmp_path / "r.sqlite"
-    unexamined = {
-        "examine": lambda image, data: images.Examined("", False),
-        "size": lambda *_: (1, 1),
-        "remove_metadata": lambda data: data,
-    }
+    unexamined = lambda image, data: images.Examined("", False)
     with FakeServer() as server:
-        # a store of the time when nothing was decoded
         with monkeypatch.context() as patch:
-            for name, function in unexamined.items():
-                patch.setattr(image_encoding, name, function)
+            patch.setattr(image_encoding, "examine", unexamined)
+            patch.setattr(image_encoding, "size", lambda *_: (1, 1))
+            patch.setattr(image_encoding, "remove_metadata", lambda data: data)
             before = judged(given, judge, store, server)
         assert {verdict.status for verdict in before} == {Status.OK}
         after = judged(given, judge, store, server)
@@ -452,10 +443,11 @@ def test_that_an_image_was_turned_or_shrunk_is_a_finding_of_its_verdict_once(tmp
     large = encoded(noise(size=(100, 90)), "PNG")
     data = {"plain": jpeg(), "turned": jpeg(exif=exif(6)), "large": large}
     given = [sample(*one) for one in data.items()]
-    found, store = [], tmp_path / "r.sqlite"
     with FakeServer() as server:
         # the last has its answers from the store
         for judge in ("viescore", "vqascore", "viescore"):
-            verdicts = judged(given, judge, store, server, max_pixels=64 * 48)
-            found.append([verdict.findings for verdict in verdicts])
-    assert found == [[(), (TURNED,), (SHRUNK,)]] * 3
+            verdicts = judged(
+                given, judge, tmp_path / "r.sqlite", server, max_pixels=64 * 48
+            )
+            found = [verdict.findings for verdict in verdicts]
+            assert found == [(), (TURNED,), (SHRUNK,)]
