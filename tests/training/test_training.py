@@ -246,8 +246,7 @@ def test_a_verdict_is_kept_within_the_margin_of_the_human_mean(score, ratings, k
 
 
 @CV2
-def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, capsys):
-    data_utils = pytest.importorskip("trl.data_utils")
+def test_export_counts_what_it_kept(tmp_path, monkeypatch, capsys):
     options = tmp_path / "v.yaml"
     options.write_text("judges: {cigeval: {removed: [grounding, scene_graph, ocr]}}\n")
     monkeypatch.setenv("VIEVAL_CONFIG", str(options))
@@ -256,21 +255,20 @@ def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, caps
     rows = [result(one, held(PAPER, one)[0], source) for one in judged]
     results = tmp_path / "1_samples_vieval_demo_cigeval_mie.jsonl"
     write_lines(results, rows)
-    command = f"export cigeval {results} --out {tmp_path}/t.jsonl --trainer trl"
-    assert main(split(command)) == 0
+    out = tmp_path / "t.jsonl"
+    assert main(split(f"export cigeval {results} --out {out} --trainer trl")) == 0
     means = [fmean(one.ratings["SC"]) for one in judged]
     near = sum(abs(0.5 - mean) <= 0.3 + 1e-9 for mean in means)
     assert 0 < near < len(judged)
     lines = capsys.readouterr().out.splitlines()
-    expected = f"wrote {tmp_path / 't.jsonl'}: {3 * near} examples from 6 verdicts"
-    assert lines[0] == expected
+    assert lines[0] == f"wrote {out}: {3 * near} examples from 6 verdicts"
     assert lines[3].split() == ["mie", "6", str(near), str(6 - near)]
-    written = read_lines(tmp_path / "t.jsonl")
-    counted = Counter(row["sub_task"] for row in written)
-    assert counted == {"plan": near, "rating": 2 * near}
+    written = read_lines(out)
+    assert Counter(row["sub_task"] for row in written) == {
+        "plan": near,
+        "rating": 2 * near,
+    }
     for row in written:
-        pictures = [PIL.Image.open(file) for file in row["images"]]
-        prepare = data_utils.prepare_multimodal_messages
-        prepared = prepare(row["messages"], images=pictures)
-        parts = [part for message in prepared for part in message["content"]]
-        assert [part["type"] for part in parts].count("image") == len(pictures)
+        parts = [part for message in row["messages"] for part in message["content"]]
+        images = [part for part in parts if part["type"] == "image"]
+        assert len(images) == len(row["images"])
