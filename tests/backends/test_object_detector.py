@@ -9,9 +9,9 @@ import pytest
 
 from tests import tiny_detector, tiny_scorers, tiny_segmenter
 from tests.backends.metric_asks import NETWORKS
-from tests.pictures import encoded
+from tests.backends.value_heads import picture
 from tests.refusals import refusal
-from vieval_plugin import Image, Sample, SampleId, Status
+from vieval_plugin import Sample, SampleId, Status
 from vieval_plugin.api.judge import Judge
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
@@ -24,7 +24,7 @@ from vieval_plugin.judges.objects import COLORS, detected_objects
 from vieval_plugin.judges.protocol import ToolResult, UseTool
 from vieval_plugin.run.router import Router, refuse_questions
 
-pytestmark = NETWORKS
+pytestmark = [*NETWORKS, pytest.mark.usefixtures("small_inputs")]
 
 LABELS = ("cat", "dog")
 SIZES = ((80, 64), (64, 100), (200, 60), (64, 80), (64, 64), (120, 60), (160, 128))
@@ -38,19 +38,6 @@ def weights(tmp_path_factory):
         "masks": tiny_segmenter.build(folder / "masks", ("cat", "dog", "toy")),
         "colors": tiny_scorers.build_clip(folder / "colors"),
     }
-
-
-@pytest.fixture(autouse=True)
-def small_inputs(monkeypatch):
-    """Mask2Former is given small images, as on a CPU it takes seconds for each of its own size."""
-    monkeypatch.setattr(object_detector, "SHORTER_SIDE", 96)
-    monkeypatch.setattr(object_detector, "LONGEST_SIDE", 160)
-
-
-def picture(seed, size=(80, 64)):
-    rng = np.random.default_rng(seed)
-    coarse = PIL.Image.fromarray(rng.integers(0, 256, (4, 5, 3), dtype=np.uint8))
-    return Image(encoded(coarse.resize(size)))
 
 
 def ask(image, labels=LABELS, colored=(("cat", 2),)):

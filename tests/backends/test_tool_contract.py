@@ -14,7 +14,6 @@ from tests.playing import scripted
 from tests.tool_pictures import edited, file, photograph
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.image_tools import object_detector
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Scorer
 from vieval_plugin.judges import tools
@@ -85,19 +84,13 @@ TOOLS = [
 ]
 
 
-@pytest.fixture(
-    scope="module",
-    params=TOOLS,
-    ids=["highlight", "difference", "ocr", "grounding", "objects"],
-)
+pytestmark = pytest.mark.usefixtures("small_inputs")
+NAMES = ["highlight", "difference", "ocr", "grounding", "objects"]
+
+
+@pytest.fixture(scope="module", params=TOOLS, ids=NAMES)
 def tool(request, tmp_path_factory):
     return request.param(tmp_path_factory.mktemp("tool"))
-
-
-@pytest.fixture(autouse=True)
-def small_inputs(monkeypatch):
-    monkeypatch.setattr(object_detector, "SHORTER_SIDE", 96)
-    monkeypatch.setattr(object_detector, "LONGEST_SIDE", 160)
 
 
 def test_an_unreadable_image_fails_alone_in_a_line(tool):
