@@ -414,18 +414,6 @@ def test_replies_are_stored_once_the_store_is_free(path, locked, hasty, capsys):
     assert {key: other.get(key) for key in replies} == replies
 
 
-def test_a_run_under_a_lock_leaves_its_replies(path, locked, hasty, capsys):
-    kept = Store(path)
-    free = locked()
-    kept.add("k", "m", Text("x"))
-    kept.close()
-    (spool,) = spools(path)
-    assert spool in capsys.readouterr().err
-    free()
-    assert Store(path).get("k") == Text("x")
-    assert spools(path) == []
-
-
 KILLED = """
 import os, sys
 from pathlib import Path
@@ -462,7 +450,7 @@ def test_so_does_one_that_is_killed(path, locked):
     assert spools(path) == []
 
 
-def test_a_fresh_run_replaces_by_what_it_had_to_lay_aside_too(path, locked, hasty):
+def test_a_fresh_run_under_a_lock_leaves_its_replies(path, locked, hasty, capsys):
     Store(path).add("k", "m", Text("old"))
     fresh = Store(path, max_age=0)
     free = locked()
@@ -470,10 +458,13 @@ def test_a_fresh_run_replaces_by_what_it_had_to_lay_aside_too(path, locked, hast
     fresh.add("k", "m", Text("new"))
     assert fresh.get("k") == Text("new")
     fresh.close()
+    (spool,) = spools(path)
+    assert spool in capsys.readouterr().err
     # what only reads is not kept out
     assert Store(path).get("k") == Text("old")
     free()
     assert Store(path).get("k") == Text("new")
+    assert spools(path) == []
 
 
 def test_what_was_laid_aside_before_is_not_the_answer(path, locked, hasty):

@@ -2,7 +2,6 @@
 beside a model's calls.
 """
 
-import asyncio
 import threading
 from dataclasses import dataclass, field
 
@@ -194,21 +193,6 @@ async def test_a_tool_that_is_missing_ends_the_run(with_tool):
     with_tool(run)
     with pytest.raises(ToolMissing, match="buy a saw"):
         await judged(asking(saw()), asking(CHAT), backbone=Answers())
-
-
-async def test_the_event_loop_goes_on_while_many_tools_run(with_tool):
-    running, release = threading.Event(), threading.Event()
-
-    def run(arguments):
-        running.set()
-        return ToolResult(text=str(release.wait(60)))
-
-    with_tool(run)
-    run = asyncio.create_task(judged(*[asking(saw())] * 30, backbone=Answers()))
-    while not running.is_set():
-        await asyncio.sleep(0.01)
-    release.set()  # never reached while tools run if they run on the loop
-    assert await run == [told("True")] * 30
 
 
 async def test_a_tool_asked_for_twice_at_once_runs_once_and_later_anew(with_tool):
