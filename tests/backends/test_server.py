@@ -573,7 +573,9 @@ LINES += [b"Set-Cookie: a=b; Domain=\xff\xfe; Expires=\x01", b"Location: http://
 async def test_headers_that_are_made_to_break_the_client_end_nothing():
     body = b'{"choices": [{"message": {"content": "y"}}]}'
     start = b"HTTP/1.1 200 OK\r\n"
-    plain = start + b"Content-Length: %d\r\n\r\n" % len(body)
+    # long headers are read
+    plain = start + b"X-Trace: " + b"a" * 60_000
+    plain += b"\r\nContent-Length: %d\r\n\r\n" % len(body)
     heads = itertools.cycle(start + line + b"\r\n\r\n" for line in LINES)
 
     async def odd(reader, writer):

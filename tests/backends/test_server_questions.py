@@ -40,8 +40,8 @@ from vieval_plugin.backends.http.request_form import (
 )
 from vieval_plugin.backends.http.responses import cached_tokens_of, tokens_of
 from vieval_plugin.backends.reply_checks import probabilities
-from vieval_plugin.config import Backbone, Config
-from vieval_plugin.judges.protocol import Chat, Failure, Likelihood, Message, Text
+from vieval_plugin.config import Config
+from vieval_plugin.judges.protocol import Chat, Likelihood, Message, Text
 from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.text.errors import VievalError
 
@@ -50,15 +50,6 @@ pytestmark = pytest.mark.usefixtures("short_waits")
 
 def likelihood(*words, text="z"):
     return Likelihood((Message("user", (text,)),), words, ("q",))
-
-
-async def test_failures_are_not_stored(tmp_path):
-    store = Store(tmp_path / "s.sqlite")
-    faults = first(Fault("overlong"), Fault("content_filter"))
-    async with faked(faults=faults, store=store) as (_, backend):
-        replies = [await backend.answer(chat("x")) for _ in range(3)]
-    assert [type(reply) for reply in replies] == [Failure, Failure, Text]
-    assert [row["reply"]["kind"] for row in store.export()] == ["Text"]
 
 
 ASKED = Message("user", ("x",))
@@ -309,12 +300,6 @@ async def test_extra_wins_over_the_number_of_log_probabilities():
         assert (await backend.answer(YES)).high[0] > 0
 
 
-@pytest.mark.parametrize("value", [None, "none"])
-def test_a_temperature_may_be_none(value):
-    backbone = Backbone(model="m", base_url="http://a/v1", temperature=value)
-    assert backbone.temperature is None
-
-
 TOKENIZERS = {
     "llama.cpp reads another field": lambda text: {"tokens": []},
     "one id for all texts": lambda text: {"tokens": [1], "count": 1},
@@ -362,14 +347,6 @@ async def test_a_server_of_another_protocol_ends_a_run_at_once(scheme):
             await backend.answer(chat("x"))
     server.close()
     assert "Error" not in str(raised.value)
-
-
-async def test_long_headers_are_read():
-    def answer(body):
-        return web.json_response(FINE, headers={"X-Trace": "a" * 60_000})
-
-    async with served(answer) as (backend, _):
-        assert isinstance(await backend.answer(chat("x")), Text)
 
 
 def test_a_file_system_without_locks_has_no_store(tmp_path, monkeypatch, capsys):
