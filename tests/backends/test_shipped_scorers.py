@@ -65,10 +65,9 @@ class Shipped:
         return asked
 
     def measure(self, asked=None, **network):
+        asked = asked or self.asks
         own = {**self.network, **network}
-        return measure(
-            tiny.described(self.name, self.file.parent, own)[0], asked or self.asks
-        )
+        return measure(tiny.described(self.name, self.file.parent, own)[0], asked)
 
     def save(self):
         import torch
@@ -322,7 +321,7 @@ def test_the_learnt_scale_and_one_of_the_description(scorer_weights, tmp_path):
     )
     for path in (shipped[0], dual_encoder(tmp_path / "own", clip, scale="learnt")):
         assert values(measure(path, asked)) == near(wanted)
-    scale = float(CLIPModel.from_pretrained(clip).logit_scale.exp())
+    scale = CLIPModel.from_pretrained(clip).logit_scale.exp().item()
     plain = measure(dual_encoder(tmp_path / "plain", clip), asked)
     assert values(plain) == near([value / scale for value in wanted])
     assert all(reply.by.startswith(f"pick on {clip}@sha256:") for reply in plain)

@@ -83,7 +83,7 @@ def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult | Failure:
     except ResizeImgError:
         return Failure(
             Status.NOT_APPLICABLE,
-            f"OCR cannot read an image of {width}x{height} pixels",
+            f"an image of {width}x{height} pixels is too narrow for OCR",
         )
     if output.txts is None or output.boxes is None:
         return ToolResult((), "")
