@@ -271,9 +271,13 @@ def test_weights_of_another_architecture(tmp_path, models):
     other = "has the wrong architecture; use the weights of torchvision's AlexNet"
     assert other in refused("lpips", tmp_path / "clip.safetensors")
     cut = tiny_scorers.build_clip(tmp_path / "cut")
-    del clip["visual_projection.weight"]
+    lost = clip.pop("visual_projection.weight")
     save_file(clip, cut / "model.safetensors", {"format": "pt"})
     assert "lacks visual_projection.weight" in refused("clip_score", cut)
+    clip |= {"visual_projection.weight": lost, "more.weight": lost.clone()}
+    save_file(clip, cut / "model.safetensors", {"format": "pt"})
+    unknown = "contains the unknown weight more.weight"
+    assert unknown in refused("clip_score", cut)
 
 
 def test_a_pickle_that_holds_more_than_tensors_is_not_opened(tmp_path, capfd):
