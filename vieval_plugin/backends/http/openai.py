@@ -200,7 +200,7 @@ class OpenAIBackend:
         """The reply to a `Chat` or `Likelihood`; a failed call is a `Failure`, a server down for
         good a VievalError.
 
-        `repeat` numbers the times the same question is meant to be answered anew.
+        `repeat` numbers further answers to the same question.
         """
         try:
             images = await self._encoded(ask)
@@ -387,7 +387,7 @@ class OpenAIBackend:
         """Ask for the colours of pictures; a model that answers only without a picture is blind.
 
         Raises:
-            VievalError, Refused: it answers nothing.
+            VievalError, Refused: it does not answer.
         """
         try:
             return await look(

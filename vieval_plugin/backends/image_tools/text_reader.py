@@ -118,8 +118,7 @@ def identity() -> str:
 
 
 def separate_overlaps(boxes: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Boxes of which those that overlap on one line meet in the middle, so that no letter is read
-    twice.
+    """Boxes trimmed where two overlap on one line, so that no letter is read twice.
 
     The detector adds a margin all around, which may reach into the next word.
 

@@ -253,8 +253,8 @@ class TransformersBackend:
         return Probabilities(tuple(chances), tuple(chances))
 
     def _asked_tokens(self, ask: Likelihood) -> list[Tokens | None]:
-        """The tokens of each continuation; None where they are no other way of writing it, and
-        for several as a first token.
+        """The tokens of each continuation; None where their text is another, and for several as a
+        first token.
         """
         tokens = [self._tokens(text) for text in ask.continuations]
         if ask.definition == "first_token":
@@ -262,7 +262,7 @@ class TransformersBackend:
         return tokens
 
     def _tokens(self, text: str) -> Tokens | None:
-        """The tokens of a continuation, None where they are no other way of writing it."""
+        """The tokens of a continuation, None where their text is another."""
         ids = self._tokenizer(text, add_special_tokens=False).input_ids
         decoded = self._tokenizer.decode(
             ids,
@@ -288,8 +288,8 @@ class TransformersBackend:
         ]
 
     def _logits(self, inputs: Any, prefixes: Sequence[tuple[int, ...]]) -> Any:
-        """Logits where each turn starts and after each token it begins with; what is past a
-        shorter one means nothing.
+        """Logits where each turn starts and after each token it begins with; values past
+        the end of a shorter one are not used.
         """
         longest = max(map(len, prefixes))
         padding = [self._tokenizer.pad_token_id] * longest

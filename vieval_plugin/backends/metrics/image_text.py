@@ -139,7 +139,7 @@ def load(
             network then has as many embeddings as the tokenizer has tokens.
 
     Raises:
-        VievalError: something of it is not there, lacks weights, is no image-text model, or holds
+        VievalError: a part of it is missing, lacks weights, is not an image-text model, or holds
             more than tensors.
     """
     where = hub_name_or_folder(base.model)

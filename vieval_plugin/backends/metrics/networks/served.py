@@ -1,8 +1,8 @@
 """Scorers behind a server: vLLM's pooling, classify and score endpoints, called as all servers are.
 
-`pooling` gives the hidden state of the last token, which a head here reads, or a vector of which
-one number is meant; `classify` the numbers of a head that the server has; `score` that of a query
-beside what it is compared with.
+`pooling` gives the hidden state of the last token, which a head here reads, or a vector from
+which one number is taken; `classify` the numbers of a head that the server has; `score` the number
+of a query and a document.
 """
 
 from __future__ import annotations
