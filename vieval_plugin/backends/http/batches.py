@@ -2,8 +2,8 @@
 
 `Batches.post` stands in for a server's. A request that a batch has answered has its answer at once;
 any other is written into a file, and `Deferred` says so. Whoever asks lets go of what was deferred,
-has all files answered, and asks again from the beginning, until all answers are there. What is kept on
-disk is enough to resume after any end.
+has all files answered, and asks again from the beginning, until all answers are there. What is kept
+on disk is enough to resume after any end.
 """
 
 from __future__ import annotations
