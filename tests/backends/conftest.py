@@ -15,3 +15,12 @@ def short_waits(monkeypatch):
     from tests.one_server import wait_shortly  # which needs aiohttp
 
     wait_shortly(monkeypatch)
+
+
+@pytest.fixture
+def small_inputs(monkeypatch):
+    """Mask2Former is given small images, as on a CPU it takes seconds for each of its own size."""
+    from vieval_plugin.backends.image_tools import object_detector
+
+    monkeypatch.setattr(object_detector, "SHORTER_SIDE", 96)
+    monkeypatch.setattr(object_detector, "LONGEST_SIDE", 160)

@@ -17,16 +17,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tests.fake_server import HOST
-from tests.one_server import (
-    KEY,
-    asking,
-    chat,
-    error,
-    handled,
-    handling,
-    saying,
-    wait_shortly,
-)
+from tests.one_server import KEY, asking, chat, error, saying, served, wait_shortly
 from tests.proxy_server import proxying
 from tests.tables import table
 from vieval_plugin.backends.http.server import endpoint, server_options
@@ -34,6 +25,7 @@ from vieval_plugin.config import Backbone, from_document
 from vieval_plugin.judges.protocol import Failure, Text
 from vieval_plugin.text.errors import VievalError
 
+TOKEN = "sk-of-a-gateway-never-shown-Xy72"
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "REQUESTS_CA_BUNDLE")
 
 
@@ -58,64 +50,48 @@ def test_the_query_of_an_address_stays_at_its_end(base, path, url):
     assert endpoint(base, path) == url
 
 
-async def test_a_deployment_of_azure_gets_its_key_in_its_own_header(monkeypatch):
+async def test_a_deployment_gets_its_key_and_headers_which_are_never_shown(monkeypatch):
     seen = []
 
     async def handle(request):
         seen.append((request.path_qs, dict(request.headers)))
-        return await _fine(request)
+        return await _fine(request) if len(seen) == 1 else error(400, f"no {TOKEN}")
 
-    app = completing(handle, "/openai/deployments/judge")
+    place = "/openai/deployments/judge"
     monkeypatch.setenv("AZURE_KEY", KEY)
-    async with TestServer(app, host=HOST) as served:
-        url = f"http://{HOST}:{served.port}/openai/deployments/judge?api-version=2024-10-21"
-        about = {"api_key_env": "AZURE_KEY", "api_key_header": "api-key"}
+    monkeypatch.setenv("GATEWAY_TOKEN", TOKEN)
+    about = {"api_key_env": "AZURE_KEY", "api_key_header": "api-key"}
+    about["headers"] = {"x-token": "Bearer ${GATEWAY_TOKEN}", "x-team": "images"}
+    async with TestServer(completing(handle, place), host=HOST) as running:
+        url = f"http://{HOST}:{running.port}{place}?api-version=2024-10-21"
+        options = server_options("judge", Backbone(model="m", base_url=url, **about))
+        assert TOKEN not in repr(options)
         async with asking_backbone(base_url=url, **about) as backend:
             assert isinstance(await backend.answer(chat("x")), Text)
-    path, headers = seen[-1]
-    assert path == "/openai/deployments/judge/chat/completions?api-version=2024-10-21"
-    assert headers["api-key"] == KEY
+            failed = await backend.answer(chat("y"))
+    assert isinstance(failed, Failure)
+    assert TOKEN not in failed.reason
+    path, headers = seen[0]
+    assert path == f"{place}/chat/completions?api-version=2024-10-21"
+    sent = {"api-key": KEY, "x-token": f"Bearer {TOKEN}", "x-team": "images"}
+    assert {name: headers.get(name) for name in sent} == sent
     assert "Authorization" not in headers
-
-
-async def test_headers_come_from_variables_and_are_never_shown(monkeypatch):
-    seen = []
-
-    async def handle(request):
-        seen.append(dict(request.headers))
-        return error(400, f"no route for {KEY}")
-
-    monkeypatch.setenv("GATEWAY_TOKEN", KEY)
-    headers = {"cf-aig-authorization": "Bearer ${GATEWAY_TOKEN}", "x-team": "images"}
-    backbone = Backbone(model="m", base_url="http://h/v1", headers=headers)
-    assert KEY not in repr(server_options("judge", backbone))
-    async with (
-        handling(handle) as url,
-        asking_backbone(base_url=url, headers=headers) as backend,
-    ):
-        reply = await backend.answer(chat("x"))
-    assert isinstance(reply, Failure)
-    assert KEY not in reply.reason
-    assert seen[-1]["cf-aig-authorization"] == f"Bearer {KEY}"
-    assert seen[-1]["x-team"] == "images"
-
-
-def test_a_variable_of_headers_that_is_not_set_is_named():
-    headers = {"x-key": "${NO_SUCH_VARIABLE_62}"}
-    backbone = Backbone(model="m", base_url="http://h/v1", headers=headers)
-    refuses("NO_SUCH_VARIABLE_62", server_options, "judge", backbone)
 
 
 @pytest.mark.parametrize("headers", [{"x key": "a"}, {"x-key": "a\r\nx: b"}, {"": "a"}])
 def test_headers_that_cannot_be_sent_are_refused(headers):
-    refuses("header", Backbone, model="m", base_url="http://h/v1", headers=headers)
+    given = {"model": "m", "base_url": "http://h/v1"}
+    refuses("header", Backbone, **given, headers=headers)
+    unset = Backbone(**given, headers={"x-key": "${NO_SUCH_VARIABLE_62}"})
+    refuses("NO_SUCH_VARIABLE_62", server_options, "judge", unset)
 
 
-def test_results_of_others_send_no_headers():
+def test_results_of_others_send_no_headers_and_may_have_no_temperature():
     judge = {"model": "m", "base_url": ["http://127.0.0.1:8000/v1"]}
-    judge["headers"] = {"x": "${OPENAI_API_KEY}"}
-    read = from_document({"backbones": {"judge": judge}})
-    assert not read.backbones["judge"].headers
+    judge |= {"headers": {"x": "${OPENAI_API_KEY}"}, "temperature": "none"}
+    read = from_document({"backbones": {"judge": judge}}).backbones["judge"]
+    assert not read.headers
+    assert read.temperature is None
 
 
 async def _fine(request):
@@ -131,13 +107,13 @@ def completing(handle, path="/v1"):
 
 async def test_judge_calls_go_through_the_proxy_with_its_user(monkeypatch):
     server = TestServer(completing(_fine), host=HOST)
-    async with server as served, proxying(served.port) as (proxy, heads):
+    async with server as upstream, proxying(upstream.port) as (proxy, heads):
         monkeypatch.setenv("HTTP_PROXY", proxy.replace("//", "//me:pass-word@"))
         async with asking("http://judge.example/v1") as backend:
             assert isinstance(await backend.answer(chat("x")), Text)
         assert heads[0].startswith("POST http://judge.example/v1/chat/completions ")
         assert "Proxy-Authorization: Basic bWU6cGFzcy13b3Jk" in heads[0]
-        async with asking(f"http://{HOST}:{served.port}/v1") as backend:
+        async with asking(f"http://{HOST}:{upstream.port}/v1") as backend:
             assert isinstance(await backend.answer(chat("x")), Text)
         assert len(heads) == 1
 
@@ -184,11 +160,9 @@ def certificate(tmp_path):
 async def test_an_own_authority_is_trusted(certificate, monkeypatch):
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*certificate)
-    runner = web.AppRunner(completing(_fine))
-    await runner.setup()
-    site = web.TCPSite(runner, HOST, 0, ssl_context=context)
-    await site.start()
-    url = f"https://localhost:{site._server.sockets[0].getsockname()[1]}/v1"
+    server = TestServer(completing(_fine), host="localhost")
+    await server.start_server(ssl=context)
+    url = f"https://localhost:{server.port}/v1"
     async with asking(url, ca_file=certificate[0]) as backend:
         assert isinstance(await backend.answer(chat("x")), Text)
     async with asking(url, retries=0, patience=0.1) as backend:
@@ -197,7 +171,7 @@ async def test_an_own_authority_is_trusted(certificate, monkeypatch):
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate[0]))
     async with asking(url) as backend:
         assert isinstance(await backend.answer(chat("x")), Text)
-    await runner.cleanup()
+    await server.close()
 
 
 @pytest.mark.parametrize("name", ["nothing.pem", "noise.pem"])
@@ -239,33 +213,24 @@ STREAMS = {
 }
 
 
-@pytest.mark.parametrize("name", STREAMS)
-async def test_a_stream_is_read_as_the_answer_that_it_holds(name):
-    async def handle(request):
-        return web.Response(text=STREAMS[name], content_type="text/event-stream")
-
-    async with handled(handle) as backend:
+@pytest.mark.parametrize("text", STREAMS.values(), ids=STREAMS)
+async def test_a_stream_is_read_as_the_answer_that_it_holds(text):
+    stream = lambda: web.Response(text=text, content_type="text/event-stream")
+    async with served(lambda body: stream()) as (backend, _):
         assert await backend.answer(chat("x")) == Text("fine", 7, 2, cut=False)
 
 
 async def test_a_stream_that_breaks_off_is_asked_for_again():
-    answers = [_events(_piece("fi"), end=""), _events(_piece("fine", "stop"))]
-
-    async def handle(request):
-        return web.Response(text=answers.pop(0), content_type="text/event-stream")
-
-    async with handled(handle) as backend:
+    texts = [_events(_piece("fi"), end=""), _events(_piece("fine", "stop"))]
+    pieces = lambda: web.Response(text=texts.pop(0), content_type="text/event-stream")
+    async with served(lambda body: pieces()) as (backend, _):
         assert (await backend.answer(chat("x"))).text == "fine"
     assert backend.usage.retries == {"cut answer": 1}
 
 
 async def test_requests_are_spread_over_the_minute():
     times = []
-
-    async def handle(request):
-        times.append(time.monotonic())
-        return await _fine(request)
-
-    async with handled(handle, requests_per_minute=1200) as backend:
+    noting = lambda body: times.append(time.monotonic()) or saying({"content": "y"})
+    async with served(noting, requests_per_minute=1200) as (backend, _):
         await asyncio.gather(*(backend.answer(chat(f"x {n}")) for n in range(6)))
     assert max(times) - min(times) >= 5 * 60 / 1200 * 0.9

@@ -1,7 +1,9 @@
 """Test what every backend of models does: a server, an engine and transformers."""
 
 import asyncio
+import threading
 
+import PIL.Image
 import pytest
 
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
@@ -11,12 +13,15 @@ from tests.backends import fake_engine
 from tests.extras import needs
 from tests.fake_server import FakeServer
 from tests.one_server import asking
-from tests.pictures import plain
-from vieval_plugin.backends.cache.store import Store
+from tests.pictures import encoded, noise, plain
+from vieval_plugin import images
+from vieval_plugin.backends.cache.store import Store, key_of, question
+from vieval_plugin.backends.http.image_encoding import SHRUNK, TURNED
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.local.batch import answer_in_batches
 from vieval_plugin.backends.local.vllm import VLLMBackend
-from vieval_plugin.judges.protocol import Chat, Image, Message, Status, Text
+from vieval_plugin.judges.protocol import Chat, Failure, Image, Message, Status, Text
 
 KINDS = ["server", "vllm", pytest.param("transformers", marks=needs("transformers"))]
 WORDS = ("the figure", "a dog", "the image", "maybe no figure")
@@ -100,11 +105,50 @@ def test_an_image_that_cannot_be_read_fails_alone(answers, store, tmp_path):
     assert [row["reply"]["kind"] for row in store.export()] == ["Text"] * 2
 
 
-def test_what_is_stored_is_not_asked_again(answers, store):
-    first, _ = answers(ASKS, store=store)
-    again, usage = answers(ASKS, store=store)
-    assert again == first
-    assert (usage.calls, usage.cached) == (0, 3)
+def picture(seed, kind="PNG", size=(64, 64), **options):
+    return Image(encoded(noise(seed, size), kind, **options))
+
+
+@pytest.mark.parametrize("answers", ["vllm"], indirect=True)
+def test_images_that_are_turned_or_shrunk_are_noted(answers):
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 6
+    turned, large = picture(3, "JPEG", exif=exif), picture(4, size=(90, 80))
+    asks = [about(*shown, "dog") for shown in ([picture(5)], [turned], [large, turned])]
+    replies, _ = answers(asks, max_pixels=64 * 64)
+    assert [reply.notes for reply in replies] == [(), (TURNED,), (SHRUNK, TURNED)]
+    assert all(reply.cut for reply in replies)
+
+
+# what engines in this process share: they examine all images before they ask anything
+
+
+def answered(asks, store=None):
+    key = lambda number, ask, digest: key_of(question(ask, digest))
+    by = {"key": key, "generate": lambda batch: [Text("a cat") for _ in batch]}
+    numbered = list(enumerate(asks))
+    return answer_in_batches(numbered, **by, store=store, model="m", usage=Usage())
+
+
+def test_a_reply_that_is_stored_for_a_broken_image_is_not_used(store):
+    cut = about(Image(picture(1).source[:-300]), "dog")
+    store.add(key_of(question(cut, images.digest)), "m", Text("a dog"))
+    assert isinstance(answered([cut], store)[0], Failure)
+
+
+def test_images_are_decoded_once_and_in_threads(monkeypatch):
+    where, examine = [], images.examine
+
+    def noting(image):
+        where.append((image, threading.current_thread()))
+        return examine(image)
+
+    monkeypatch.setattr("vieval_plugin.backends.local.batch.examine", noting)
+    one, other = picture(0), picture(2)
+    answered([about(image, "dog") for image in (one, other, one)])
+    assert {image for image, _ in where} == {one, other}
+    assert len(where) == 2
+    assert threading.main_thread() not in {thread for _, thread in where}
 
 
 OTHERS = {
@@ -132,6 +176,8 @@ def test_a_repeat_is_another_question(answers, store):
 def test_the_same_image_in_another_file_is_the_same_question(answers, store, tmp_path):
     image, words = ASKS[0].messages[0].parts
     (tmp_path / "copy.png").write_bytes(image.source)
-    answers(ASKS[:1], store=store)
-    _, usage = answers([about(Image(tmp_path / "copy.png"), words)], store=store)
-    assert (usage.calls, usage.cached) == (0, 1)
+    first, _ = answers(ASKS, store=store)
+    copied = about(Image(tmp_path / "copy.png"), words)
+    again, usage = answers([copied, *ASKS[1:]], store=store)
+    assert again == first
+    assert (usage.calls, usage.cached) == (0, 3)

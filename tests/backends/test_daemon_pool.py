@@ -22,12 +22,20 @@ def test_results_come_in_order_from_no_more_threads_than_asked_for():
     assert threads("counted") == []
 
 
-def test_an_idle_thread_is_used_again():
+def test_an_idle_thread_is_used_again_and_lets_go_of_what_it_worked_on():
     with DaemonPool(8, "idle") as pool:
         for _ in range(20):
             pool.submit(int).result()
         # a thread counts as idle a moment after its result is there
         assert len(threads("idle")) < 8
+    with DaemonPool(1) as pool:
+        large = threading.Event()
+        gone = weakref.ref(large)
+        pool.submit(id, large).result()
+        del large
+        pool.submit(int).result()  # by now the thread has come back from the first
+        gc.collect()
+        assert gone() is None
 
 
 def test_an_error_is_the_futures_and_the_thread_goes_on():
@@ -61,17 +69,3 @@ def test_threads_end_where_nobody_holds_the_pool():
     for thread in ending:
         thread.join(10)
     assert not any(thread.is_alive() for thread in ending)
-
-
-def test_what_was_given_to_work_on_is_let_go_of():
-    class Large:
-        pass
-
-    with DaemonPool(1) as pool:
-        large = Large()
-        gone = weakref.ref(large)
-        pool.submit(id, large).result()
-        del large
-        pool.submit(int).result()  # by now the thread has come back from the first
-        gc.collect()
-        assert gone() is None

@@ -45,25 +45,22 @@ def test_every_step_is_measured_once(tmp_path):
     assert day(tmp_path).stdout.splitlines() == [f"== {file}"]
 
 
-@pytest.mark.slow
-def test_a_difference_below_the_spread_of_two_runs_is_none(monkeypatch):
+@pytest.fixture
+def bench(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "bench")
-    gpu_day = importlib.import_module("gpu_day")
-    assert gpu_day.ratio((11.0, 11.2), (10.0, 10.1)) == "1.10"
-    assert "within the spread" in gpu_day.ratio((11.0, 12.0), (10.4, 11.2))
-    assert gpu_day.is_same_work((1800, 990), (1756, 1003))
-    assert not gpu_day.is_same_work((3153, 226), (452, 4))
-    cells = gpu_day.training_cells(2, 10, 30, {10: [5.0, 5.2], 30: [9.0, 9.1]})
-    assert cells == ["2", "5.1", "0.198", "10.13"]
-    cells = gpu_day.training_cells(2, 10, 30, {10: [5.0, 7.0], 30: [5.5, 5.6]})
-    assert cells == ["2", "6.0", "within the spread of two runs", ""]
+    return importlib.import_module("gpu_day")
 
 
 @pytest.mark.slow
-def test_weights_of_size_7b_are_refused_where_vllm_has_no_gpu(tmp_path):
-    ended = day(tmp_path, "weights", SIZE="7b", VLLM_PYTHON=sys.executable)
-    assert ended.returncode == 1
-    assert "has no vLLM for a GPU" in ended.stdout
+def test_a_difference_below_the_spread_of_two_runs_is_none(bench):
+    assert bench.ratio((11.0, 11.2), (10.0, 10.1)) == "1.10"
+    assert "within the spread" in bench.ratio((11.0, 12.0), (10.4, 11.2))
+    assert bench.is_same_work((1800, 990), (1756, 1003))
+    assert not bench.is_same_work((3153, 226), (452, 4))
+    cells = bench.training_cells(2, 10, 30, {10: [5.0, 5.2], 30: [9.0, 9.1]})
+    assert cells == ["2", "5.1", "0.198", "10.13"]
+    cells = bench.training_cells(2, 10, 30, {10: [5.0, 7.0], 30: [5.5, 5.6]})
+    assert cells == ["2", "6.0", "within the spread of two runs", ""]
 
 
 @pytest.mark.slow
@@ -73,18 +70,9 @@ def test_a_step_that_fails_is_named_with_what_runs_it_again(tmp_path):
     assert "== transformers failed with exit code 1" in done.stdout
     assert "run it again: bench/gpu_day.sh transformers" in done.stdout
     assert "Not measured to its end." in (tmp_path / "tiny" / "gpu_day.md").read_text()
-
-
-@pytest.mark.slow
-def test_objects_are_measured_by_batch(tmp_path):
-    pytest.importorskip("transformers", reason="transformers is not installed")
-    done = day(tmp_path, "objects")
-    assert done.returncode == 0, done.stdout
-    page = (tmp_path / "tiny" / "objects.md").read_text()
-    rows = [line.split("|")[1:-1] for line in page.splitlines() if "|" in line]
-    assert [cell.strip() for cell in rows[0]] == ["batch", "s", "images/s"]
-    assert [int(batch) for batch, _, _ in rows[2:]] == [1, 4]
-    assert all(float(rate) > 0 for _, _, rate in rows[2:])
+    large = day(tmp_path, "weights", SIZE="7b", VLLM_PYTHON=sys.executable)
+    assert large.returncode == 1
+    assert "has no vLLM for a GPU" in large.stdout
 
 
 @pytest.mark.slow
@@ -101,13 +89,11 @@ def test_a_day_that_is_ended_leaves_no_process(tmp_path):
 
 
 @pytest.mark.slow
-def test_weights_of_size_7b_have_the_parameters_of_a_7b_model(tmp_path, monkeypatch):
+def test_weights_of_size_7b_have_the_parameters_of_a_7b_model(tmp_path, bench):
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    monkeypatch.syspath_prepend(ROOT / "bench")
-    gpu_day = importlib.import_module("gpu_day")
     dtype = torch.get_default_dtype()
     try:
-        model = gpu_day.model_7b(tiny_model.build(tmp_path), "meta")
+        model = bench.model_7b(tiny_model.build(tmp_path), "meta")
     finally:
         torch.set_default_dtype(dtype)
     count = sum(parameter.numel() for parameter in model.parameters())

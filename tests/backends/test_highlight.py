@@ -70,12 +70,6 @@ def test_an_image_that_is_not_changed_is_sent_as_it_is(source):
     assert highlighted(image, boxes=(Box(0, 0, 64, 63),)) is not image
 
 
-def test_an_image_that_was_made_smaller_is_not_taken_for_an_unchanged_one(photo):
-    found = highlighted(photo, boxes=(Box(0, 0, 128, 128),), like=file(photograph(128)))
-    assert kind(found) == "JPEG"
-    assert pixels(found).shape == (128, 128, 3)
-
-
 def test_a_turned_photograph_is_highlighted_upright():
     exif = PIL.Image.Exif()
     exif[0x0112] = 6
@@ -93,6 +87,9 @@ def test_what_was_encoded_here_is_not_decoded_to_be_sent(photo, monkeypatch):
             assert not images.examine(found).turned
 
 
-def test_a_jpeg_resized_to_a_side_that_no_jpeg_has_goes_out_as_png(photo):
+def test_an_image_that_is_resized_stays_a_jpeg_up_to_the_sides_that_jpegs_have(photo):
+    found = highlighted(photo, boxes=(Box(0, 0, 128, 128),), like=file(photograph(128)))
+    assert kind(found) == "JPEG"
+    assert pixels(found).shape == (128, 128, 3)
     long = file(np.zeros((2, 65_501, 3), np.uint8))
     assert kind(highlighted(photo, (Box(0, 0, 2, 2),), like=long)) == "PNG"

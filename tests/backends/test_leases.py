@@ -17,17 +17,21 @@ import pytest
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from tests.fake_server import FakeServer, Fault
-from tests.one_server import all_of, asking, chat, error, faked, first, saying, serving
+from tests.one_server import (
+    SCHEMA,
+    all_of,
+    asking,
+    chat,
+    error,
+    faked,
+    first,
+    saying,
+    serving,
+)
 from tests.work import until
 from vieval_plugin.backends.cache import leases, store
 from vieval_plugin.backends.cache.store import Store
-from vieval_plugin.judges.protocol import Failure, Text
-
-
-def numbering():
-    """Answers of which no two are alike."""
-    numbers = itertools.count()
-    return lambda request: f"answer {next(numbers)}"
+from vieval_plugin.judges.protocol import Text
 
 
 def claimed(path):
@@ -45,7 +49,9 @@ async def asking_twice(server, path, **options):
 
 
 async def test_what_another_asks_is_waited_for_and_not_asked_again(path):
-    with FakeServer(reply=numbering(), latency=0.05) as server:
+    numbers = itertools.count()
+    reply = lambda request: f"answer {next(numbers)}"
+    with FakeServer(reply=reply, latency=0.05) as server:
         async with asking_twice(server, path) as (first, second):
             here, there = await asyncio.gather(all_of(first, 40), all_of(second, 40))
         assert server.stats()["requests"] == 40
@@ -68,8 +74,10 @@ async def test_to_wait_for_another_holds_up_nothing_else(path):
             task.cancel()
 
 
-async def test_what_another_has_to_try_again_is_waited_for_too(path):
-    """Its tries take longer in all than one may."""
+async def test_what_another_has_to_try_again_is_waited_for_too(path, monkeypatch):
+    """Its tries take longer in all than one may, and than a claim lasts that is not renewed."""
+    monkeypatch.setattr(store, "LEASE", 0.5)
+    monkeypatch.setattr(leases, "_RENEWAL_INTERVAL", 0.1)
     hanging = first(Fault("hang"), Fault("hang"))
     options = {"timeout": 0.4, "deadline": 0.4}
     with FakeServer(faults=hanging) as server:
@@ -91,6 +99,8 @@ async def test_what_another_failed_at_is_asked_at_once(path):
             replies = await asyncio.gather(*asked)
     assert sorted(type(reply).__name__ for reply in replies) == ["Failure", "Text"]
     assert len(bodies) == 2
+    assert claimed(path) == []
+    assert [row["reply"]["kind"] for row in Store(path).export()] == ["Text"]
 
 
 async def test_an_empty_answer_is_asked_once_more_and_not_by_the_same_run_again(path):
@@ -114,32 +124,20 @@ async def test_an_empty_answer_that_its_limit_cut_is_kept(path):
     assert [body["max_tokens"] for body in bodies] == [1024, 4 * 1024, 4 * 9]
 
 
-async def test_a_claim_that_nobody_renews_is_taken_over(path, monkeypatch):
-    monkeypatch.setattr(store, "LEASE", 0.5)
-    async with faked(store=Store(path)) as (_, backend):
+GIVEN_UP = {"deadline": 0.1, "retries": 0, "patience": 0.3}
+
+
+@pytest.mark.parametrize(("lease", "options"), [(0.5, {}), (1000.0, GIVEN_UP)])
+async def test_what_another_never_answers_is_asked_in_the_end(
+    path, monkeypatch, lease, options
+):
+    """After its claim has expired, or longer than an answer may take."""
+    monkeypatch.setattr(store, "LEASE", lease)
+    async with faked(store=Store(path), **options) as (_, backend):
         begun = time.monotonic()
         Store(path).claim(backend._key(chat("x"), {}, 0))
         assert isinstance(await asyncio.wait_for(backend.answer(chat("x")), 120), Text)
-        assert time.monotonic() - begun > 0.4
-
-
-async def test_a_claim_is_renewed_while_its_question_is_under_way(path, monkeypatch):
-    monkeypatch.setattr(store, "LEASE", 2)
-    monkeypatch.setattr(leases, "_RENEWAL_INTERVAL", 0.1)
-    with FakeServer(latency=3) as server:
-        async with asking_twice(server, path) as (one, other):
-            here = asyncio.ensure_future(one.answer(chat("x")))
-            await asyncio.to_thread(until, lambda: server.stats()["in_flight"])
-            assert await other.answer(chat("x")) == await here
-        assert server.stats()["requests"] == 1
-
-
-async def test_what_another_never_answers_is_asked_in_the_end(path, monkeypatch):
-    monkeypatch.setattr(store, "LEASE", 1000.0)
-    options = {"deadline": 0.1, "retries": 0, "patience": 0.3}
-    async with faked(store=Store(path), **options) as (_, backend):
-        Store(path).claim(backend._key(chat("x"), {}, 0))
-        assert isinstance(await asyncio.wait_for(backend.answer(chat("x")), 120), Text)
+        assert time.monotonic() - begun > min(lease, 0.5) - 0.1
 
 
 CLAIMED = """
@@ -161,21 +159,18 @@ def test_claims_of_a_process_that_is_gone_are_dropped_when_a_store_is_opened(pat
     assert not Store(path).claim("k")  # this one lives
 
 
-async def test_a_run_that_is_ended_gives_up_its_claims(path):
-    async with faked(latency=30, store=Store(path)) as (_, backend):
-        asked = (backend.answer(chat(f"x{i}")) for i in range(5))
-        waiting = [asyncio.ensure_future(one) for one in asked]
-        await asyncio.to_thread(until, lambda: len(claimed(path)) == 5)
+async def test_a_run_that_is_ended_gives_up_its_claims_and_leaves_nothing_running(path):
+    before, store = asyncio.all_tasks(), Store(path)
+    async with faked(latency=30, store=store) as (_, backend):
+        asks = [chat(f"x{i}", schema=SCHEMA) for i in range(5)]
+        waiting = [asyncio.ensure_future(backend.answer(ask)) for ask in asks]
+        await asyncio.to_thread(until, lambda: claimed(path))
         for task in waiting:
             task.cancel()
     assert claimed(path) == []
-
-
-async def test_failures_leave_no_claim(path):
-    too_long = lambda number, request: Fault("overlong")
-    async with faked(faults=too_long, store=Store(path)) as (_, backend):
-        assert isinstance(await backend.answer(chat("x")), Failure)
-        assert claimed(path) == []
+    store.close()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert asyncio.all_tasks() == before
 
 
 def scoring(samples_file, url, out):
@@ -184,26 +179,22 @@ def scoring(samples_file, url, out):
     return subprocess.Popen(map(str, command), stderr=subprocess.PIPE, text=True)
 
 
-def verdicts(out):
-    rows = map(json.loads, out.read_text().splitlines())
-    return [(r["uid"], r["scores"], [s["answer"] for s in r["trace"]]) for r in rows]
-
-
 def test_two_processes_on_one_store_ask_once_and_agree(store, samples_file, tmp_path):
     numbers = itertools.count()
 
     def reply(request):
-        number = next(numbers)
-        scores = [number % 11, number // 11 % 11]
-        return json.dumps({"score": scores, "reasoning": f"answer {number}"})
+        scores = divmod(next(numbers), 11)
+        return json.dumps({"score": scores, "reasoning": f"answer {scores}"})
 
+    outs = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
     with FakeServer(reply=reply, latency=0.3, schema_support="rejected") as server:
-        outs = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
         for process in [scoring(samples_file, server.base_url, out) for out in outs]:
             _, said = process.communicate(timeout=600)
             assert process.returncode == 0, said
         assert server.stats()["statuses"]["200"] == 12
-    assert verdicts(outs[0]) == verdicts(outs[1])
+    one, two = (map(json.loads, out.read_text().splitlines()) for out in outs)
+    for row, other in zip(one, two, strict=True):
+        assert (row["uid"], row["scores"]) == (other["uid"], other["scores"])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
@@ -216,3 +207,19 @@ def test_an_interrupted_run_says_nothing_of_tasks(store, samples_file, tmp_path,
         _, said = process.communicate(timeout=600)
     assert "never retrieved" not in said
     assert "Traceback" not in said
+
+
+async def test_who_waits_for_another_process_says_so_once(path, monkeypatch, capsys):
+    monkeypatch.setattr(store, "LEASE", 1.0)
+    monkeypatch.setattr(leases, "_SILENT_WAIT", 0.3)
+    async with faked(store=Store(path)) as (_, backend):
+        assert isinstance(await backend.answer(chat("x")), Text)
+        # who does not wait says nothing
+        assert capsys.readouterr().err == ""
+        for number in range(3):
+            Store(path).claim(backend._key(chat(f"question {number}"), {}, 0))
+        replies = await all_of(backend, 3)
+    assert all(isinstance(reply, Text) for reply in replies)
+    printed = capsys.readouterr().err
+    assert printed.count("waiting for another process") == 1
+    assert "replies.sqlite" in printed

@@ -3,21 +3,18 @@
 import asyncio
 import json
 import math
-import sqlite3
-from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
-from tests.one_server import listing, saying, served, serving
+from tests.one_server import listing, saying, served
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches
 from vieval_plugin.backends.metrics import batcher
 from vieval_plugin.backends.metrics.batcher import Batcher
-from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import (
     Image,
     Likelihood,
@@ -54,35 +51,29 @@ async def test_a_bad_log_probability_is_a_failure_and_not_kept(never, place, tmp
         assert isinstance(await backend.answer(ASK), Probabilities)
 
 
-async def test_rounding_above_zero_is_zero():
-    async with served(lambda body: listed(5e-8, -20)) as (backend, _):
+async def test_rounding_above_zero_is_zero_and_two_certain_tokens_are_a_failure():
+    answers = iter([listed(5e-8, -20), listed(0.0, 0.0)])
+    async with served(lambda body: next(answers)) as (backend, _):
         assert (await backend.answer(ASK)).high[0] == 1.0
-
-
-async def test_two_tokens_that_are_both_certain_are_a_failure():
-    async with served(lambda body: listed(0.0, 0.0)) as (backend, _):
         assert "must sum to at most 1, got 2" in (await backend.answer(ASK)).reason
 
 
 @pytest.mark.parametrize("never", NEVER, ids=lambda value: str(value)[:9])
 async def test_a_bound_is_not_closed_by_a_number_that_is_none(never):
     """The bounds of the first answer are right whatever a further request says."""
-
-    def answer(body):
-        if "allowed_token_ids" not in body:
-            return listed(-0.5)
-        told = saying({"content": "No"})
-        told["choices"][0]["logprobs"] = {"content": [{"logprob": never}]}
-        return told
-
-    async def ids_of(text):
-        return [ASK.continuations.index(text)]
-
-    async with served(answer) as (backend, _):
-        backend._ids.ids_of = ids_of
+    told = saying({"content": "No"})
+    told["choices"][0]["logprobs"] = {"content": [{"logprob": never}]}
+    answer = lambda body: told if "allowed_token_ids" in body else listed(-0.5)
+    async with served(answer) as (backend, bodies):
+        backend._ids._post = lambda path, body: tokens(body["prompt"])
         reply = await backend.answer(ASK)
+    assert len(bodies) > 1
     assert reply.low[1] == 0
     assert 0 < reply.high[1] < 0.5
+
+
+async def tokens(text):
+    return {"tokens": [ASK.continuations.index(text)], "count": 1}
 
 
 # Batches: vLLM in this process, transformers, the host's own model.
@@ -90,9 +81,7 @@ async def test_a_bound_is_not_closed_by_a_number_that_is_none(never):
 
 def in_a_batch(reply, store):
     by = {"key": lambda *_: "k", "generate": lambda batch: [reply]}
-    about = {"store": store, "model": "m", "usage": Usage()}
-    [answered] = answer_in_batches([(0, ASK)], **by, **about)
-    return answered
+    return answer_in_batches([(0, ASK)], **by, store=store, model="m", usage=Usage())[0]
 
 
 @pytest.mark.parametrize("never", [math.nan, math.inf, 1.1, -0.1, True, "0.5"], ids=str)
@@ -185,47 +174,13 @@ def test_a_verdict_that_cannot_be_written_is_a_tool_error_of_its_sample(verdict)
         yield []
         return returned
 
-    async def never(number, ask):
-        raise AssertionError
-
     fine, ended = Verdict({"O": 0.5}, Status.OK), {}
     programs = lambda: [program(one) for one in (fine, verdict, fine)]
     in_steps = run_in_batches(programs(), lambda asked: [])
     about = {"live": 2, "on_outcome": ended.__setitem__}
-    asyncio.run(run_concurrently(programs(), never, **about))
+    asyncio.run(run_concurrently(programs(), pytest.fail, **about))
     for outcomes in (in_steps, [ended[number] for number in range(3)]):
         statuses = [outcome.verdict.status for outcome in outcomes]
         assert statuses == [Status.OK, Status.TOOL_ERROR, Status.OK]
         json.dumps([outcome.verdict.scores for outcome in outcomes], allow_nan=False)
         assert "the judge's program failed" in outcomes[1].verdict.trace[0].reason
-
-
-async def test_one_nan_is_one_sample_without_a_score(store, samples_file, tmp_path):
-    """`vieval score` writes JSON, nothing is stored, and the next run asks only that again."""
-    asked, out, is_sick = [], tmp_path / "v.jsonl", True
-
-    def answer(body):
-        asked.append(body)
-        bad = is_sick and len([b for b in asked if b.get("logprobs")]) == 1
-        return listed(math.nan if bad else -0.1, -3.0)
-
-    def rows(file):
-        lines = file.read_text().splitlines()
-        return [json.loads(line, parse_constant=pytest.fail) for line in lines]
-
-    made = rows(samples_file)
-    for number, row in enumerate(made):
-        row |= {"kind": "tig", "texts": {"prompt": f"a cat {number}"}}
-    samples_file.write_text("\n".join(map(json.dumps, made)))
-    async with serving(answer) as (url, _):
-        command = ["score", str(samples_file), "--judge", "vqascore", "--out", str(out)]
-        command += ["--model", "fake", "--base-url", url]
-        assert await asyncio.to_thread(main, command) == 1
-        first = [row["status"] for row in rows(out)]
-        assert first.count("api_error") == 1
-        with closing(sqlite3.connect(store)) as database:
-            kept = database.execute("SELECT COUNT(*) FROM replies").fetchone()
-        is_sick = False
-        assert await asyncio.to_thread(main, command) == 0
-    assert [row["status"] for row in rows(out)] == ["ok"] * 6
-    assert kept == (5,)

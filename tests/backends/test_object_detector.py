@@ -9,9 +9,9 @@ import pytest
 
 from tests import tiny_detector, tiny_scorers, tiny_segmenter
 from tests.backends.metric_asks import NETWORKS
-from tests.pictures import encoded
+from tests.backends.value_heads import picture
 from tests.refusals import refusal
-from vieval_plugin import Image, Sample, SampleId, Status
+from vieval_plugin import Sample, SampleId, Status
 from vieval_plugin.api.judge import Judge
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
@@ -22,12 +22,12 @@ from vieval_plugin.config import Scorer
 from vieval_plugin.images import decode
 from vieval_plugin.judges.objects import COLORS, detected_objects
 from vieval_plugin.judges.protocol import ToolResult, UseTool
-from vieval_plugin.run.evaluate import evaluate
 from vieval_plugin.run.router import Router, refuse_questions
 
-pytestmark = NETWORKS
+pytestmark = [*NETWORKS, pytest.mark.usefixtures("small_inputs")]
 
 LABELS = ("cat", "dog")
+SIZES = ((80, 64), (64, 100), (200, 60), (64, 80), (64, 64), (120, 60), (160, 128))
 
 
 @pytest.fixture(scope="module")
@@ -38,19 +38,6 @@ def weights(tmp_path_factory):
         "masks": tiny_segmenter.build(folder / "masks", ("cat", "dog", "toy")),
         "colors": tiny_scorers.build_clip(folder / "colors"),
     }
-
-
-@pytest.fixture(autouse=True)
-def small_inputs(monkeypatch):
-    """Mask2Former is given small images, as on a CPU it takes seconds for each of its own size."""
-    monkeypatch.setattr(object_detector, "SHORTER_SIDE", 96)
-    monkeypatch.setattr(object_detector, "LONGEST_SIDE", 160)
-
-
-def picture(seed, size=(80, 64)):
-    rng = np.random.default_rng(seed)
-    coarse = PIL.Image.fromarray(rng.integers(0, 256, (4, 5, 3), dtype=np.uint8))
-    return Image(encoded(coarse.resize(size)))
 
 
 def ask(image, labels=LABELS, colored=(("cat", 2),)):
@@ -131,28 +118,26 @@ def color_by_hand(folder, image, label, box, mask):
     return COLORS[int(likeness.argmax())]
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_masks_and_colors_are_those_of_plain_pytorch(weights, seed):
-    image = picture(seed, ((80, 64), (64, 100), (200, 60))[seed % 3])
-    [result] = answers([ask(image)], weights, "masks")
-    for label in LABELS:
-        wanted = masks_by_hand(weights["masks"], image, label, 0.3)
-        found = [one for one in detected_objects(result) if one.label == label]
-        assert [one.box for one in found] == [box for _, box, _ in wanted[:16]]
-        scores = [score for score, _, _ in wanted[:16]]
-        assert [one.score for one in found] == pytest.approx(scores, abs=1e-3)
-        for number, one in enumerate(found):
-            _, box, mask = wanted[number]
-            is_read = label == "cat" and number < 2
-            color = color_by_hand(weights["colors"], image, label, box, mask)
-            assert one.color == (color if is_read else "")
-
-
-def test_random_weights_find_something_to_compare(weights):
-    results = answers([ask(picture(seed)) for seed in range(6)], weights, "masks")
-    objects = [one for result in results for one in detected_objects(result)]
-    assert len(objects) >= 6
-    assert {one.label for one in objects} == set(LABELS)
+def test_masks_and_colors_are_those_of_plain_pytorch(weights):
+    images = [picture(seed, SIZES[seed % 3]) for seed in range(6)]
+    results = answers(list(map(ask, images)), weights, "masks")
+    labels = []
+    for image, result in zip(images, results, strict=True):
+        for label in LABELS:
+            wanted = masks_by_hand(weights["masks"], image, label, 0.3)[:16]
+            found = [one for one in detected_objects(result) if one.label == label]
+            assert [one.box for one in found] == [box for _, box, _ in wanted]
+            scores = [score for score, _, _ in wanted]
+            assert [one.score for one in found] == pytest.approx(scores, abs=1e-3)
+            for number, one in enumerate(found):
+                _, box, mask = wanted[number]
+                is_read = label == "cat" and number < 2
+                color = color_by_hand(weights["colors"], image, label, box, mask)
+                assert one.color == (color if is_read else "")
+            labels += [label] * len(found)
+    # random weights find something to compare
+    assert len(labels) >= 6
+    assert set(labels) == set(LABELS)
 
 
 def test_phrases_are_found_as_by_the_models_raw_outputs(weights, monkeypatch):
@@ -184,52 +169,26 @@ def test_phrases_are_found_as_by_the_models_raw_outputs(weights, monkeypatch):
         assert box.bottom - 1 < one.box[3] <= box.bottom
 
 
-SIZES = ((80, 64), (64, 80), (64, 64), (120, 60), (160, 128))
-
-
-def scenes(number):
-    include = [{"class": "cat", "count": 1 + number % 2, "color": COLORS[number % 10]}]
-    include += [{"class": "dog", "count": 1, "position": ["above", 0]}]
-    return json.dumps({"include": include[: 1 + number % 3 // 2]})
-
-
-def sample(number):
-    image = picture(number, SIZES[number % len(SIZES)])
-    texts = {"objects": scenes(number)}
-    return Sample(SampleId("own", "tig", "m", str(number)), {"output": image}, texts)
-
-
 @pytest.mark.parametrize("kind", ["masks", "phrases"])
-def test_a_hundred_images_are_judged_as_one_by_one(weights, kind, monkeypatch):
+def test_neither_the_batch_nor_other_images_matter(weights, kind, monkeypatch):
     monkeypatch.setattr(object_detector, "THRESHOLD", THRESHOLDS[kind])
-    samples = [sample(number) for number in range(100)]
-    colors = {"model": str(weights["colors"])}
-
-    def judged(batch_size):
-        own = {"model": str(weights[kind]), "batch_size": batch_size}
-        scorers = {"objects": own, "objects_color": colors}
-        options = {"scorers": scorers, "store": {"use": False}}
-        return evaluate(samples, judge="objects", options=options)
-
-    def boxes_of(verdict):
-        lines = json.loads(verdict.trace[0].answer)["text"].splitlines()
-        return np.array([json.loads(line)[1] for line in lines])
-
-    together, alone = judged(16), judged(1)
-    assert [v.rationale for v in together] == [v.rationale for v in alone]
-    assert [v.scores for v in together] == [v.scores for v in alone]
-    shares = [verdict.scores["share"] for verdict in together]
-    assert np.mean(shares) > 1 / 3
-    assert len({verdict.rationale for verdict in together}) > 10
-    for one, other in zip(map(boxes_of, together), map(boxes_of, alone), strict=True):
-        assert one.shape == other.shape
-        assert np.allclose(one, other, atol=0.011)
+    asks = [ask(picture(seed, SIZES[seed % len(SIZES)])) for seed in range(40)]
+    found = [answers(asks, weights, kind, batch_size=size) for size in (16, 1)]
+    together, alone = (list(map(detected_objects, results)) for results in found)
+    assert len(set(map(str, together))) > 10
+    for both in zip(together, alone, strict=True):
+        one, other = ([(o.label, o.color) for o in objects] for objects in both)
+        assert one == other
+        boxes, others = (np.array([o.box for o in objects]) for objects in both)
+        assert np.allclose(boxes, others, atol=0.011)
 
 
 def test_a_verdict_has_its_boxes_and_its_networks_in_the_trace(weights):
     options = {"scorers": {"objects_color": {"model": str(weights["colors"])}}}
     judge = Judge("objects", scorer=str(weights["masks"]), options=options)
-    [verdict] = judge([sample(0)])
+    asked = json.dumps({"include": [{"class": "cat", "count": 1, "color": "red"}]})
+    images, texts = {"output": picture(0)}, {"objects": asked}
+    [verdict] = judge([Sample(SampleId("own", "tig", "m", "0"), images, texts)])
     [step] = verdict.trace
     kept = json.loads(step.answer)
     assert len(kept["boxes"]) == len(kept["text"].splitlines())
@@ -238,16 +197,16 @@ def test_a_verdict_has_its_boxes_and_its_networks_in_the_trace(weights):
     assert colors.startswith(f"{weights['colors']}@sha256:")
 
 
-def test_by_another_detector_it_is_another_question(weights, tmp_path):
+def test_another_detector_is_another_question_and_has_thresholds_of_its_own(
+    weights, tmp_path
+):
     store, asks = Store(tmp_path / "replies.sqlite"), [ask(picture(1))]
     [first] = answers(asks, weights, "masks", store)
     assert answers(asks, weights, "phrases", store) != [first]
-
-
-def test_numbers_have_a_threshold_of_their_own_with_masks(weights):
-    masks = object_detector.open_detector(Origin(str(weights["masks"])))
-    phrases = object_detector.open_detector(Origin(str(weights["phrases"])))
-    assert (masks.counting_threshold, phrases.counting_threshold) == (0.9, 0.3)
+    opened = (
+        object_detector.open_detector(Origin(str(weights[k]))) for k in THRESHOLDS
+    )
+    assert [one.counting_threshold for one in opened] == [0.3, 0.9]
 
 
 def test_an_unknown_class_fails_alone(weights):

@@ -16,7 +16,7 @@ from tests import tiny_heads, tiny_model
 from tests.backends.value_heads import asks, describe, measure, near, values
 from tests.extras import needs
 from tests.local_site import answering
-from tests.refusals import refusal, refuses
+from tests.refusals import refusal
 from tests.tables import table
 from tests.work import free_ports
 from vieval_plugin.backends.cache.store import Store
@@ -91,17 +91,23 @@ def test_each_endpoint_is_asked_and_read_in_its_own_form(endpoint, name, tmp_pat
     assert (usage.calls, usage.cached) == (3, 3)
 
 
-def test_a_call_that_fails_is_tried_again_and_then_has_no_number(endpoint, tmp_path):
+def test_what_fails_has_no_number(endpoint, tmp_path):
+    """A call that fails is tried again, and an image that cannot be decoded is not sent."""
+
     def answer(path, body):
         failed = (500, {"error": "no"})
         return failed if "dog red" in str(body) else said("score", 0.25)
 
-    usage, folder = Usage(), served(tmp_path, endpoint(answer).url, "score")
-    found = measure(folder, served_asks(), usage=usage)
-    assert [type(reply) for reply in found] == [Failure, Measurement, Measurement]
-    assert found[0].status is Status.API_ERROR
+    server, usage = endpoint(answer), Usage()
+    asked = served_asks(4)
+    asked[3] = replace(asked[3], images={**asked[3].images, "image_1": Image(b"none")})
+    found = measure(served(tmp_path, server.url, "score"), asked, usage=usage)
+    assert [type(r) for r in found] == [Failure, Measurement, Measurement, Failure]
+    statuses = [found[0].status, found[3].status]
+    assert statuses == [Status.API_ERROR, Status.TOOL_ERROR]
     assert usage.retries
-    assert sum(usage.failures.values()) == 1
+    sent = {str(body) for _, body in server.asked}
+    assert len([body for body in sent if "Say hello." not in body]) == 3
 
 
 @pytest.mark.parametrize(
@@ -115,27 +121,12 @@ def test_an_answer_of_another_form_has_no_number(endpoint, data, tmp_path):
     assert isinstance(found, Failure)
 
 
-def test_an_image_that_cannot_be_decoded_is_not_sent(endpoint, tmp_path):
-    server = endpoint(lambda path, body: said("score", 0.25))
-    [one] = served_asks(1)
-    bad = replace(one, images={**one.images, "image_1": Image(b"none")})
-    [found] = measure(served(tmp_path, server.url, "score"), [bad])
-    assert found.status is Status.TOOL_ERROR
-    assert server.asked == []
-
-
 @pytest.mark.parametrize(*table("wrong_served_networks.jsonl"))
 def test_what_cannot_be_is_one_line(endpoint, tmp_path, changed, line):
-    server = endpoint(lambda path, body: said("score", 0.25))
-    folder = served(tmp_path, server.url, **{"endpoint": "score", **changed})
-    assert line in refusal(measure, folder, served_asks(1))
-
-
-def test_a_model_that_the_server_lacks_ends_the_run_in_one_line(endpoint, tmp_path):
     lacking = {"error": {"message": "The model does not exist."}}
     server = endpoint(lambda path, body: (404, lacking))
-    folder = served(tmp_path, server.url, "pooling")
-    refuses("model or address not found", measure, folder, served_asks())
+    folder = served(tmp_path, server.url, **{"endpoint": "score", **changed})
+    assert line in refusal(measure, folder, served_asks(1))
 
 
 FLAGS = """--served-model-name tiny --host 127.0.0.1 --dtype float32 --max-model-len 8192

@@ -7,14 +7,12 @@ import pytest
 
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
-from tests.brightness import by_brightness, images, prompts
 from tests.fake_server import FakeServer, named
 from tests.serve.clients import rows_of
 from tests.serve.serving import serving
 from tests.service_server import BEHAVIOURS, ServiceServer, loose_nodes
 
 SAMPLES = 3
-GATED = 40
 PROBES = 5  # of schemas, and what a run may ask further at its start
 
 
@@ -151,27 +149,3 @@ def test_doctor_reads_the_options_file_that_score_reads(vieval, tmp_path):
     assert f"options: {file} (--config)" in out
     assert f"fake at {server.base_url}: answers" in out
     assert {body["temperature"] for body in server.asked} == {0.25}
-
-
-BLOCKED = [behaviour for behaviour in BEHAVIOURS if behaviour.get("blocked")]
-
-
-def test_blocked_images_give_one_decision_in_any_form(tmp_path, vieval, monkeypatch):
-    """A gate whose new build has five of forty images blocked, once in each form."""
-    monkeypatch.chdir(tmp_path)
-    prompts(tmp_path, GATED)
-    level = lambda prompt, draw: 0.35 + prompt % 7 / 20
-    flags = ("--prompts", "prompts.csv")
-    with ServiceServer([], reply=by_brightness()) as server:
-        last = images(tmp_path, "last", level, GATED)
-        vieval("score", last, *flags, "--out", "last.jsonl", *named(server))
-    images(tmp_path, "new", level, GATED)
-    outcomes = set()
-    gate = ("rank", "new", *flags, "--against", "last.jsonl", "--margin", "0.1")
-    for behaviour in BLOCKED:
-        [rule] = behaviour["rules"]
-        blocked = {**rule, "if": {**rule["if"], "words": "grey square 3"}}
-        with ServiceServer([blocked], reply=by_brightness()) as server:
-            result = vieval(*gate, "--fresh", *named(server), code=None)
-        outcomes.add(result.out.splitlines()[0])
-    assert len(outcomes) == 1, outcomes

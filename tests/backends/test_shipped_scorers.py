@@ -1,33 +1,23 @@
-"""Test shipped scorers beside plain torch, on tiny random weights in their layouts."""
+"""Test shipped scorers and dual encoders beside plain torch, on tiny random weights."""
 
 import hashlib
 import json
 import math
-from dataclasses import replace
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import PIL.Image
 import pytest
 
+from tests import shipped_scorers as tiny
 from tests import tiny_scorers
 from tests.backends.value_heads import TEXTS, measure, near, picture, values
 from tests.extras import needs
 from tests.refusals import refusal
-from tests.shipped_scorers import (
-    HEADS,
-    NAMES,
-    READ,
-    SIDE,
-    VISION,
-    aesthetic_head,
-    clip_logit,
-    described,
-    image_reward_tensors,
-    network_of,
-    open_clip_tensors,
-    published_name,
-    reward_model,
-)
+from tests.tables import table
+from vieval_plugin.backends.metrics.encoders import TRUNCATED
 from vieval_plugin.images import decode
 from vieval_plugin.judges import registry
 from vieval_plugin.judges.protocol import Measure
@@ -46,7 +36,142 @@ def asks(form):
     return asked
 
 
-def attention(tensors, query, memory, heads, mask=None):
+@dataclass(frozen=True)
+class Shipped:
+    """A shipped judge on tiny random weights; `told` is how messages name its `weight`."""
+
+    name: str
+    network: dict
+    tensors: dict
+    file: Path
+    weight: str
+    told: str
+
+    @property
+    def asks(self):
+        """Asks with as many images and texts as a judge has."""
+        form = tiny.described(self.name, self.file.parent, self.network)[1]
+        if self.name not in tiny.HEADS:
+            return asks(form)
+        asked = []
+        for one in asks(form):
+            second = {"image_1": picture(9)} if self.name == "edit_reward" else {}
+            text = one.texts["text"]
+            pages = [
+                f"{head}: {text}, <|Reward|>\n\nEND" for head in tiny.HEADS[self.name]
+            ]
+            texts = {"text": "\f".join(pages)}
+            asked.append(replace(one, images={**one.images, **second}, texts=texts))
+        return asked
+
+    def measure(self, asked=None, **network):
+        asked = asked or self.asks
+        own = {**self.network, **network}
+        return measure(tiny.described(self.name, self.file.parent, own)[0], asked)
+
+    def save(self):
+        import torch
+        from safetensors.torch import save_file
+
+        save = save_file if self.file.suffix == ".safetensors" else torch.save
+        save(self.tensors, self.file)
+
+
+def hpsv2(folder):
+    clip = tiny_scorers.build_clip(folder / "clip")
+    config = json.loads((clip / "config.json").read_text())
+    for tower in ("text_config", "vision_config"):
+        config[tower]["hidden_act"] = "gelu"  # as in ViT-H-14
+    (clip / "config.json").write_text(json.dumps(config))
+    (clip / "model.safetensors").unlink()  # only the configuration is read
+    network = {"base": str(clip), "open_clip": "hps.pt"}
+    names = ("visual.proj", "visual_projection.weight")
+    return Shipped(
+        "hpsv2", network, tiny.open_clip_tensors(clip), folder / "hps.pt", *names
+    )
+
+
+def image_reward(folder):
+    from transformers import BertTokenizerFast
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *tiny_scorers.WORDS]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder / "words")
+    network = {"weights": "reward.pt", "tokenizer": "words"}
+    network["vision"] = {**tiny.VISION, "layer_norm_eps": 1e-6}
+    network["text"] = {**tiny.READ, "vocab_size": len(words), "layer_norm_eps": 1e-12}
+    about = (network, tiny.image_reward_tensors(len(words)), folder / "reward.pt")
+    names = ("blip.visual_encoder.norm.bias", "vision.post_layernorm.bias")
+    return Shipped("image_reward", *about, *names)
+
+
+def qwen_reward(name):
+    def build(folder):
+        file, names = folder / "reward.safetensors", ["lm_head.weight"] * 2
+        return Shipped(name, *tiny.reward_model(name, folder), file, *names)
+
+    return build
+
+
+BUILDERS = {"hpsv2": hpsv2, "image_reward": image_reward}
+BUILDERS |= {name: qwen_reward(name) for name in tiny.HEADS}
+
+
+@pytest.fixture(params=BUILDERS)
+def shipped(request, tmp_path):
+    made = BUILDERS[request.param](tmp_path)
+    made.save()
+    return made
+
+
+def only(*names):
+    """Run a test on these judges alone."""
+    return pytest.mark.parametrize("shipped", names, indirect=True)
+
+
+#: Changes of a weight of this name, and what is said of the file then.
+ADDED = lambda held, key: held.update(more=held[key].clone())
+SHORT = lambda held, key: held.update({key: held[key][:-1].clone()})
+MISFITS = {
+    "missing": (lambda held, key: held.pop(key), "lacks {}"),
+    "extra": (ADDED, "contains the unknown weight more "),
+    "renamed": (lambda held, key: held.update(other=held.pop(key)), "lacks {}"),
+    "other shape": (SHORT, "has the wrong shape for {}"),
+}
+
+
+@pytest.mark.parametrize(("change", "line"), MISFITS.values(), ids=MISFITS)
+def test_weights_that_do_not_fit_are_refused(shipped, change, line):
+    change(shipped.tensors, shipped.weight)
+    shipped.save()
+    assert line.format(shipped.told) in refusal(shipped.measure)
+
+
+def test_a_truncated_file_is_refused(shipped):
+    shipped.file.write_bytes(shipped.file.read_bytes()[:-200])
+    assert shipped.file.name in refusal(shipped.measure)
+
+
+@only("hpsv2")
+def test_a_file_of_another_digest_is_refused(shipped):
+    digest = hashlib.sha256(shipped.file.read_bytes()).hexdigest()
+    assert len(shipped.measure(digest=digest)) == len(TEXTS)
+    shipped.file.write_bytes(shipped.file.read_bytes() + b"more")
+    mismatch = f"SHA-256 mismatch: expected {digest}"
+    assert mismatch in refusal(shipped.measure, digest=digest)
+
+
+@only("image_reward")
+def test_an_image_reward_without_a_part_of_its_head_is_refused(shipped):
+    vision = {**shipped.network["vision"], "hiden_size": 3}
+    unknown = "unknown key network.vision.hiden_size"
+    assert unknown in refusal(shipped.measure, vision=vision)
+    del shipped.tensors["mlp.layers.7.weight"]
+    shipped.save()
+    assert "7.bias has no matching weight" in refusal(shipped.measure)
+
+
+def attention(tensors, query, memory, heads=2):
     """Attention in one equation, its projections given as (weight, bias) by q, k, v and out."""
     import torch
 
@@ -56,8 +181,7 @@ def attention(tensors, query, memory, heads, mask=None):
 
     q, k, v = projected("q", query), projected("k", memory), projected("v", memory)
     scores = torch.einsum("qhd,khd->hqk", q, k) / q.shape[-1] ** 0.5
-    weights = (scores if mask is None else scores + mask).softmax(-1)
-    mixed = torch.einsum("hqk,khd->qhd", weights, v).flatten(1)
+    mixed = torch.einsum("hqk,khd->qhd", scores.softmax(-1), v).flatten(1)
     return mixed @ tensors["out"][0].T + tensors["out"][1]
 
 
@@ -72,37 +196,44 @@ def linear(tensors, name, values):
     return values @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]
 
 
-def pair(tensors, name):
-    return tensors[f"{name}.weight"], tensors[f"{name}.bias"]
-
-
-def split_attention(tensors, joined, out, dot):
-    """Projections by q, k, v and out, of which the first three are stored as one."""
-    kinds = (f"{joined}{dot}weight", f"{joined}{dot}bias")
-    weights, biases = (tensors[kind].chunk(3) for kind in kinds)
-    parts = dict(zip("qkv", zip(weights, biases, strict=True), strict=True))
-    return {**parts, "out": pair(tensors, out)}
-
-
-def gelu(values):
+def mlp(tensors, inner, outer, values):
     import torch
 
-    return torch.nn.functional.gelu(values)
+    hidden = torch.nn.functional.gelu(linear(tensors, inner, values))
+    return linear(tensors, outer, hidden)
+
+
+def pair(tensors, name):
+    return tensors[f"{name}.weight"], tensors[f"{name}.bias"]
 
 
 # HPSv2, in open_clip's layout
 
 
-def resblocks(tensors, tower, values, mask=None):
-    for layer in range(2):
-        block = f"{tower}transformer.resblocks.{layer}"
-        attn = f"{block}.attn"
-        parts = split_attention(tensors, f"{attn}.in_proj", f"{attn}.out_proj", "_")
-        inner = norm(tensors, f"{block}.ln_1", values)
-        values = values + attention(parts, inner, inner, 2, mask)
-        inner = norm(tensors, f"{block}.ln_2", values)
-        inner = gelu(linear(tensors, f"{block}.mlp.c_fc", inner))
-        values = values + linear(tensors, f"{block}.mlp.c_proj", inner)
+#: Where a layer of torch's own has its weights, and by what names files have them.
+OWN = ("self_attn.in_proj_", "self_attn.out_proj.", "linear1.", "linear2.", "norm1.")
+OPEN_CLIP = ("attn.in_proj_", "attn.out_proj.", "mlp.c_fc.", "mlp.c_proj.", "ln_1.")
+BLIP = ("attn.qkv.", "attn.proj.", "mlp.fc1.", "mlp.fc2.", "norm1.")
+
+
+def layers(tensors, start, names, values, eps=1e-5, mask=None):
+    """Values after two layers, which normalise first."""
+    import torch
+
+    last = names[-1].replace("1", "2")
+    theirs = dict(zip((*OWN, "norm2."), (*names, last), strict=True))
+    for number in range(2):
+        state = {
+            f"{own}{kind}": tensors[f"{start}{number}.{their}{kind}"]
+            for own, their in theirs.items()
+            for kind in ("weight", "bias")
+        }
+        inner, wide = state["linear1.weight"].shape
+        options = {"layer_norm_eps": eps, "norm_first": True}
+        layer = torch.nn.TransformerEncoderLayer(wide, 2, inner, 0, "gelu", **options)
+        layer.load_state_dict(state)
+        with torch.no_grad():
+            values = layer.eval()(values, mask)
     return values
 
 
@@ -129,119 +260,94 @@ def open_clip_cosine(tensors, image, token_ids, patch=8):
     patches = torch.nn.functional.conv2d(image[None], kernel, stride=patch)[0]
     seen = torch.cat([tensors["visual.class_embedding"][None], patches.flatten(1).T])
     seen = norm(tensors, "visual.ln_pre", seen + tensors["visual.positional_embedding"])
-    seen = resblocks(tensors, "visual.", seen)[0]
+    blocks = "transformer.resblocks."
+    seen = layers(tensors, f"visual.{blocks}", OPEN_CLIP, seen)[0]
     seen = norm(tensors, "visual.ln_post", seen) @ tensors["visual.proj"]
     length = len(token_ids)
     read = tensors["token_embedding.weight"][torch.tensor(token_ids)]
     read = read + tensors["positional_embedding"][:length]
     mask = torch.full((length, length), -torch.inf).triu(1)
-    read = norm(tensors, "ln_final", resblocks(tensors, "", read, mask))
+    read = layers(tensors, blocks, OPEN_CLIP, read, mask=mask)
+    read = norm(tensors, "ln_final", read)
     read = read[-1] @ tensors["text_projection"]
     return float(torch.nn.functional.cosine_similarity(seen, read, dim=0))
 
 
-@pytest.fixture
-def gelu_clip(tmp_path):
-    """A tiny CLIP with the activation of ViT-H-14."""
-    folder = tiny_scorers.build_clip(tmp_path / "clip")
-    config = json.loads((folder / "config.json").read_text())
-    for tower in ("text_config", "vision_config"):
-        config[tower]["hidden_act"] = "gelu"
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "model.safetensors").unlink()  # only the configuration is read
-    return folder
-
-
-@pytest.fixture
-def hpsv2(gelu_clip, tmp_path):
-    import torch
-
-    tensors = open_clip_tensors(gelu_clip)
-    torch.save({"epoch": 1, "state_dict": tensors}, tmp_path / "hps.pt")
-    network = {"base": str(gelu_clip), "open_clip": "hps.pt"}
-    return tensors, network, gelu_clip
-
-
-def require_values(path, form, value_of):
-    """Replies of a file of a judge, one a sample, equal `value_of` an image and a text."""
-    asked = asks(form)
-    shown = ((decode(one.images["image_0"]), one.texts["text"]) for one in asked)
-    found = values(measure(path, asked))
-    assert found == near([value_of(*one) for one in shown], 1e-4)
+def require_values(shipped, value_of):
+    """Replies, one a sample, equal `value_of` its images and its text."""
+    wanted = []
+    for one in shipped.asks:
+        shown = [decode(image) for image in one.images.values()]
+        wanted.append(value_of(shown, one.texts["text"]))
+    found = values(shipped.measure())
+    assert found == near(wanted, 1e-4)
     assert len(set(found)) == len(found)
 
 
-def test_hpsv2_beside_plain_torch(hpsv2, tmp_path):
+@only("hpsv2")
+def test_hpsv2_beside_plain_torch(shipped):
     from transformers import AutoTokenizer
 
-    tensors, network, clip = hpsv2
-    tokenizer = AutoTokenizer.from_pretrained(clip)
+    tokenizer = AutoTokenizer.from_pretrained(shipped.network["base"])
 
-    def value_of(image, text):
+    def value_of(images, text):
         ids = tokenizer(text, truncation=True, max_length=16).input_ids
-        return open_clip_cosine(tensors, padded(image, 32), ids)
+        return open_clip_cosine(shipped.tensors, padded(images[0], 32), ids)
 
-    require_values(*described("hpsv2", tmp_path, network), value_of)
-
-
-#: Changes of a weight of this name, and what is said of the file then.
-ADDED = lambda held, key: held.update(more=held[key].clone())
-SHORT = lambda held, key: held.update({key: held[key][:-1].clone()})
-MISFITS = {
-    "missing": (lambda held, key: held.pop(key), "lacks {}"),
-    "extra": (ADDED, "contains the unknown weight more "),
-    "renamed": (lambda held, key: held.update(other=held.pop(key)), "lacks {}"),
-    "other shape": (SHORT, "has the wrong shape for {}"),
-}
-misfits = pytest.mark.parametrize(("change", "line"), MISFITS.values(), ids=MISFITS)
+    require_values(shipped, value_of)
 
 
-@misfits
-def test_weights_of_hpsv2_that_do_not_fit_are_refused(hpsv2, tmp_path, change, line):
-    import torch
-
-    tensors, network, _ = hpsv2
-    change(tensors, "visual.proj")
-    torch.save(tensors, tmp_path / "hps.pt")
-    path, form = described("hpsv2", tmp_path, network)
-    assert line.format("visual_projection.weight") in refusal(measure, path, asks(form))
+# PickScore and other dual encoders, whose layout is that of transformers
 
 
-def test_a_truncated_file_and_one_of_another_digest_are_refused(hpsv2, tmp_path):
-    _, network, _ = hpsv2
-    file = tmp_path / "hps.pt"
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    path, form = described("hpsv2", tmp_path, {**network, "digest": digest})
-    assert len(measure(path, asks(form))) == len(TEXTS)
-    file.write_bytes(file.read_bytes()[:-200])
-    assert f"SHA-256 mismatch: expected {digest}" in refusal(measure, path, asks(form))
-    path, form = described("hpsv2", tmp_path, network)
-    assert "hps.pt" in refusal(measure, path, asks(form))
+def dual_encoder(folder, base, images="[output]", **network):
+    """The description of a dual encoder."""
+    folder.mkdir(exist_ok=True)
+    network = {"form": "dual_encoder", "base": base, **network}
+    keys = "".join(f"  {key}: {value}\n" for key, value in network.items())
+    asked = f"questions: {{SC: {{images: {images}, text: '{{{{ prompt }}}}'}}}}"
+    text = f"name: pick\n{asked}\nsigmoid: [0, 1]\nnetwork:\n{keys}"
+    (folder / "pick.yaml").write_text(text)
+    return folder / "pick.yaml"
 
 
-# PickScore, whose layout is that of transformers
+def test_the_learnt_scale_and_one_of_the_description(scorer_weights, tmp_path):
+    from transformers import CLIPModel
+
+    clip, asked = scorer_weights["clip_score"], asks("dual_encoder")
+    wanted = [tiny.clip_logit(clip, one) for one in asked]
+    shipped = tiny.described(
+        "pickscore", tmp_path, {"base": str(clip), "processor": str(clip)}
+    )
+    for path in (shipped[0], dual_encoder(tmp_path / "own", clip, scale="learnt")):
+        assert values(measure(path, asked)) == near(wanted)
+    scale = CLIPModel.from_pretrained(clip).logit_scale.exp().item()
+    plain = measure(dual_encoder(tmp_path / "plain", clip), asked)
+    assert values(plain) == near([value / scale for value in wanted])
+    assert all(reply.by.startswith(f"pick on {clip}@sha256:") for reply in plain)
 
 
-def test_pickscore_is_its_authors_logits(scorer_weights, tmp_path):
+def test_a_processor_from_elsewhere_and_a_long_text(scorer_weights, tmp_path):
     clip = scorer_weights["clip_score"]
-    network = {"base": str(clip), "processor": str(clip)}
-    path, form = described("pickscore", tmp_path, network)
-    asked = asks(form)
-    wanted = [clip_logit(clip, one) for one in asked]
-    assert values(measure(path, asked)) == near(wanted, 1e-4)
+    (tmp_path / "bare").mkdir()
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(clip / name, tmp_path / "bare" / name)
+    long = {"text": " ".join(["a red toy on the table"] * 10)}
+    asked = replace(asks("dual_encoder")[0], texts=long)
+    path = dual_encoder(tmp_path, "bare", processor=clip, scale="learnt")
+    [found] = measure(path, [asked])
+    assert found.value == near(tiny.clip_logit(clip, asked))
+    assert found.notes == (TRUNCATED,)
 
 
-def test_a_base_with_a_weight_too_many_is_refused(tmp_path):
-    from safetensors.torch import load_file, save_file
-
-    clip = tiny_scorers.build_clip(tmp_path / "clip")
-    held = load_file(clip / "model.safetensors")
-    held["more.weight"] = held["logit_scale"].clone()
-    save_file(held, clip / "model.safetensors", {"format": "pt"})
-    network = {"base": str(clip), "processor": str(clip)}
-    path, form = described("pickscore", tmp_path, network)
-    unknown = "contains the unknown weight more.weight"
-    assert unknown in refusal(measure, path, asks(form))
+@pytest.mark.parametrize(*table("wrong_dual_encoders.jsonl"))
+def test_what_a_dual_encoder_cannot_be_is_one_line(
+    scorer_weights, tmp_path, changed, line
+):
+    about = {"base": "clip_score", **changed}
+    about["base"] = scorer_weights.get(about["base"], about["base"])
+    path = dual_encoder(tmp_path, **about)
+    assert line in refusal(measure, path, asks("dual_encoder"))
 
 
 # the aesthetic predictor, a chain of linear layers without anything between
@@ -252,12 +358,12 @@ def test_aesthetic_beside_plain_torch(scorer_weights, tmp_path):
     from transformers import CLIPModel, CLIPProcessor
 
     clip = scorer_weights["clip_score"]
-    tensors = aesthetic_head(tmp_path, 24)
+    tensors = tiny.aesthetic_head(tmp_path, 24)
     model = CLIPModel.from_pretrained(clip).eval()
     processor = CLIPProcessor.from_pretrained(clip)
 
-    def value_of(image, text):
-        pixels = processor(images=image, return_tensors="pt")
+    def value_of(images, text):
+        pixels = processor(images=images, return_tensors="pt")
         with torch.inference_mode():
             seen = model.vision_model(**pixels).pooler_output
             vector = model.visual_projection(seen)[0]
@@ -267,12 +373,13 @@ def test_aesthetic_beside_plain_torch(scorer_weights, tmp_path):
         return float(vector)
 
     network = {"base": str(clip), "head": "head.pth"}
-    require_values(*described("aesthetic", tmp_path, network), value_of)
+    about = (network, tensors, tmp_path / "head.pth", "", "")
+    require_values(Shipped("aesthetic", *about), value_of)
 
 
 def test_an_absent_head_says_where_it_is_to_be_had(scorer_weights, tmp_path):
     clip = scorer_weights["clip_score"]
-    path, form = described("aesthetic", tmp_path, {"base": str(clip)})
+    path, form = tiny.described("aesthetic", tmp_path, {"base": str(clip)})
     line = refusal(measure, path, asks(form))
     assert "weights file not found" in line
     assert "github.com/christophschuhmann/improved-aesthetic-predictor" in line
@@ -291,15 +398,7 @@ def eye(tensors, image):
     patches = torch.nn.functional.conv2d(image[None], *kernel, stride=8)[0].flatten(1)
     seen = torch.cat([tensors[f"{name}.cls_token"][0], patches.T])
     seen = seen + tensors[f"{name}.pos_embed"][0]
-    for layer in range(2):
-        block = f"{name}.blocks.{layer}"
-        attn = f"{block}.attn"
-        parts = split_attention(tensors, f"{attn}.qkv", f"{attn}.proj", ".")
-        inner = norm(tensors, f"{block}.norm1", seen, 1e-6)
-        seen = seen + attention(parts, inner, inner, 2)
-        inner = norm(tensors, f"{block}.norm2", seen, 1e-6)
-        inner = gelu(linear(tensors, f"{block}.mlp.fc1", inner))
-        seen = seen + linear(tensors, f"{block}.mlp.fc2", inner)
+    seen = layers(tensors, f"{name}.blocks.", BLIP, seen, 1e-6)
     return norm(tensors, f"{name}.norm", seen, 1e-6)
 
 
@@ -322,11 +421,11 @@ def image_reward_value(tensors, image, token_ids):
             names = {s: f"{block}.{part}.{long}" for s, long in PROJECTIONS.items()}
             parts = {short: pair(tensors, name) for short, name in names.items()}
             memory = read if part == "attention" else seen
-            mixed = attention(parts, read, memory, 2)
+            mixed = attention(parts, read, memory)
             name = f"{block}.{part}.output.LayerNorm"
             read = norm(tensors, name, mixed + read, 1e-12)
-        inner = gelu(linear(tensors, f"{block}.intermediate.dense", read))
-        inner = linear(tensors, f"{block}.output.dense", inner)
+        outer = f"{block}.output.dense"
+        inner = mlp(tensors, f"{block}.intermediate.dense", outer, read)
         read = norm(tensors, f"{block}.output.LayerNorm", inner + read, 1e-12)
     value = read[0]
     for number in (0, 2, 4, 6, 7):
@@ -334,65 +433,22 @@ def image_reward_value(tensors, image, token_ids):
     return float((value - 0.16717362830052426) / 1.0333394966054072)
 
 
-@pytest.fixture
-def image_reward(tmp_path):
-    import torch
-    from transformers import BertTokenizerFast
-
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *tiny_scorers.WORDS]
-    (tmp_path / "vocab.txt").write_text("\n".join(words))
-    BertTokenizerFast(str(tmp_path / "vocab.txt")).save_pretrained(tmp_path / "words")
-    tensors = image_reward_tensors(len(words))
-    torch.save(tensors, tmp_path / "reward.pt")
-    network = {"weights": "reward.pt", "tokenizer": "words"}
-    network["vision"] = {**VISION, "layer_norm_eps": 1e-6}
-    network["text"] = {**READ, "vocab_size": len(words), "layer_norm_eps": 1e-12}
-    return tensors, network
-
-
-def test_image_reward_beside_plain_torch(image_reward, tmp_path):
+@only("image_reward")
+def test_image_reward_beside_plain_torch(shipped, tmp_path):
     from torchvision import transforms
     from transformers import AutoTokenizer
 
-    tensors, network = image_reward
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "words")
     bicubic = transforms.InterpolationMode.BICUBIC
     steps = [transforms.Resize(32, bicubic), transforms.CenterCrop(32)]
     steps += [transforms.ToTensor(), transforms.Normalize(MEAN, DEVIATION)]
     prepare = transforms.Compose(steps)
 
-    def value_of(image, text):
+    def value_of(images, text):
         ids = tokenizer(text).input_ids
-        return image_reward_value(tensors, prepare(image).float(), ids)
+        return image_reward_value(shipped.tensors, prepare(images[0]).float(), ids)
 
-    require_values(*described("image_reward", tmp_path, network), value_of)
-
-
-@misfits
-def test_a_misfit_image_reward_is_refused(image_reward, tmp_path, change, line):
-    import torch
-
-    tensors, network = image_reward
-    change(tensors, "blip.visual_encoder.norm.bias")
-    torch.save(tensors, tmp_path / "reward.pt")
-    path, form = described("image_reward", tmp_path, network)
-    said = refusal(measure, path, asks(form))
-    assert line.format("vision.post_layernorm.bias") in said
-
-
-def test_an_image_reward_without_a_part_of_its_head_is_refused(image_reward, tmp_path):
-    import torch
-
-    tensors, network = image_reward
-    network["vision"]["hiden_size"] = 3
-    path, form = described("image_reward", tmp_path, network)
-    unknown = "unknown key network.vision.hiden_size"
-    assert unknown in refusal(measure, path, asks(form))
-    del network["vision"]["hiden_size"]
-    del tensors["mlp.layers.7.weight"]
-    torch.save(tensors, tmp_path / "reward.pt")
-    path, form = described("image_reward", tmp_path, network)
-    assert "7.bias has no matching weight" in refusal(measure, path, asks(form))
+    require_values(shipped, value_of)
 
 
 # HPSv3 and EditReward, whose networks are transformers' and whose rest is plain torch
@@ -409,7 +465,7 @@ def resized(image, side):
     return image.convert("RGB").resize((wide, high), PIL.Image.Resampling.BICUBIC)
 
 
-def reward_value(name, network, tensors, images, texts):
+def reward_value(name, network, tensors, images, pages):
     """The mean of the heads' first numbers at the token of rewards, as the authors compute it."""
     import torch
     from transformers import AutoConfig, AutoProcessor
@@ -418,13 +474,13 @@ def reward_value(name, network, tensors, images, texts):
     processor.tokenizer.add_tokens(["<|Reward|>"], special_tokens=True)
     config = AutoConfig.from_pretrained(network["base"])
     config.get_text_config().vocab_size = len(processor.tokenizer)
-    model = network_of(config)
-    names = {published_name(name, key): key for key in model.state_dict()}
+    model = tiny.network_of(config)
+    names = {tiny.published_name(name, key): key for key in model.state_dict()}
     model.load_state_dict({names[key]: tensors[key] for key in names})
     token = processor.tokenizer.convert_tokens_to_ids("<|Reward|>")
     pads = "<|vision_start|><|image_pad|><|vision_end|>" * len(images)
-    pictures, values = [resized(image, SIDE) for image in images], []
-    for head, text in zip(HEADS[name], texts, strict=True):
+    pictures, values = [resized(image, tiny.SIDE) for image in images], []
+    for head, text in zip(tiny.HEADS[name], pages.split("\f"), strict=True):
         user = f"<|im_start|>user\n{pads}\n{text}\n<|im_end|>\n"
         prompt = f"{user}<|im_start|>assistant\n"
         inputs = processor(text=[prompt], images=[pictures], return_tensors="pt")
@@ -443,89 +499,34 @@ def reward_value(name, network, tensors, images, texts):
     return sum(values) / len(values)
 
 
-@pytest.fixture(params=["hpsv3", "edit_reward"])
-def reward(request, tmp_path):
-    network, tensors = reward_model(request.param, tmp_path)
-    return request.param, network, tensors
+@only(*tiny.HEADS)
+def test_a_reward_model_beside_plain_torch(shipped):
+    about = (shipped.name, shipped.network, shipped.tensors)
+    require_values(shipped, lambda *shown: reward_value(*about, *shown))
 
 
-def reward_asks(name):
-    """Asks with as many images and texts as a judge has, each text with the token of rewards."""
-    asked = []
-    for one in asks("value_head"):
-        second = {"image_1": picture(9)} if name == "edit_reward" else {}
-        texts = {"text": "\f".join(pages_of(name, one.texts["text"]))}
-        asked.append(replace(one, images={**one.images, **second}, texts=texts))
-    return asked
-
-
-def pages_of(name, text):
-    return [f"{head}: {text}, <|Reward|>\n\nEND" for head in HEADS[name]]
-
-
-def test_a_reward_model_beside_plain_torch(reward, tmp_path):
-    name, network, tensors = reward
-    path, _ = described(name, tmp_path, network)
-    asked, wanted = reward_asks(name), []
-    for one in asked:
-        shown = [decode(image) for image in one.images.values()]
-        texts = one.texts["text"].split("\f")
-        wanted.append(reward_value(name, network, tensors, shown, texts))
-    found = values(measure(path, asked))
-    assert found == near(wanted, 1e-4)
-    assert len(set(found)) == len(found)
-
-
-@misfits
-def test_a_reward_model_that_does_not_fit_is_refused(reward, tmp_path, change, line):
-    from safetensors.torch import save_file
-
-    name, network, tensors = reward
-    change(tensors, "lm_head.weight")
-    save_file(tensors, tmp_path / "reward.safetensors")
-    path, _ = described(name, tmp_path, network)
-    told = refusal(measure, path, reward_asks(name))
-    assert line.format("lm_head.weight") in told
-
-
-def test_a_truncated_reward_model_is_refused(reward, tmp_path):
-    name, network, _ = reward
-    file = tmp_path / "reward.safetensors"
-    file.write_bytes(file.read_bytes()[:-200])
-    path, _ = described(name, tmp_path, network)
-    assert "reward.safetensors" in refusal(measure, path, reward_asks(name))
-
-
-def test_a_text_for_each_head_is_needed(tmp_path):
-    network, _ = reward_model("edit_reward", tmp_path)
-    path, _ = described("edit_reward", tmp_path, network)
-    [one, *_] = reward_asks("edit_reward")
-    short = replace(one, texts={"text": "only <|Reward|>"})
-    [reply] = measure(path, [short])
+@only("edit_reward")
+def test_a_text_for_each_head_is_needed(shipped):
+    short = replace(shipped.asks[0], texts={"text": "only <|Reward|>"})
+    [reply] = shipped.measure([short])
     assert "must have 2 parts, one per head, got 1" in reply.reason
 
 
 LICENCES = ("none stated", "not verified", "Apache-2.0", "MIT (its package)")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_each_is_found_by_its_name_and_says_what_it_is(name):
-    spec = registry.judge(name)
-    about = spec.file.manifest.about
-    assert spec.name == name
-    assert spec.scored
-    assert about.licence in LICENCES
-    assert all(value for _, value in about)
-
-
-def test_all_files_are_listed_here():
+def test_each_is_found_by_its_name_and_says_what_it_is():
     files = registry.shipped()
-    assert tuple(name for name in files if registry.judge(name).scored) == NAMES
+    assert tuple(name for name in files if registry.judge(name).scored) == tiny.NAMES
+    for name in tiny.NAMES:
+        about = registry.judge(name).file.manifest.about
+        assert about.licence in LICENCES
+        assert all(value for _, value in about)
 
 
 def test_a_users_own_judge_may_have_the_name(tmp_path, monkeypatch):
     registry.judges.cache_clear()
-    path, _ = described("pickscore", tmp_path, {"base": "mine"})
+    path, _ = tiny.described("pickscore", tmp_path, {"base": "mine"})
     try:
         assert registry.judge("pickscore", [path]).file.path == path
     finally:

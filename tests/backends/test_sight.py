@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import io
+import random
 import re
 
 import PIL.Image
@@ -12,15 +13,7 @@ pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from aiohttp import web
 
-from tests.one_server import (
-    SCHEMA,
-    asking,
-    error,
-    handling,
-    saying,
-    served,
-    serving,
-)
+from tests.one_server import SCHEMA, asking, error, handling, saying, served
 from tests.tables import table
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.sight import COLOURS, QUESTION, Sight, look, picture_of
@@ -43,8 +36,7 @@ def others(colour):
 # about; the outcome
 ANSWERS = {
     "right": (lambda number, colour: colour, 2, Sight.SEES),
-    "right in a sentence": (lambda number, colour: ("The picture is filled with "
-                                                   f"**{colour.title()}**."), 2, Sight.SEES),
+    "right in a sentence": (lambda _, colour: f"It is filled with **{colour.title()}**.", 2, Sight.SEES),
     "right after the wrong one": (lambda number, colour: others(colour)[0] if number == 0 else colour, 4, Sight.SEES),
     "wrong": (lambda number, colour: others(colour)[number], 2, Sight.BLIND),
     "one in four": (lambda number, colour: colour if number == 1 else others(colour)[0], 4, Sight.BLIND),
@@ -75,8 +67,6 @@ async def test_the_outcome_follows_from_the_colours_that_are_named(name):
 
 
 async def test_a_model_that_guesses_passes_in_one_case_of_fifty():
-    import random
-
     guess = random.Random(0)
 
     async def name_colour(image):
@@ -88,10 +78,8 @@ async def test_a_model_that_guesses_passes_in_one_case_of_fifty():
 
 
 def about(picture, text="Is it good?", kind=Chat, **more):
-    message = (Message("user", (picture, text)),)
-    if kind is Likelihood:
-        return Likelihood(message, ("Yes",), ("q",))
-    return Chat(message, ("q",), **more)
+    rest = {"continuations": ("Yes",)} if kind is Likelihood else more
+    return kind((Message("user", (picture, text)),), path=("q",), **rest)
 
 
 def checking(answer, **options):
@@ -114,23 +102,6 @@ def is_check(request):
     return QUESTION in str(request["messages"])
 
 
-def seeing(request):
-    shown = colour_of(images_in(request)[0]) if is_check(request) else "fine"
-    return saying({"content": shown})
-
-
-async def test_a_model_is_checked_once_and_later_runs_know(tmp_path):
-    store = Store(tmp_path / "r.sqlite")
-    async with serving(seeing) as (url, bodies):
-        for questions in ("ab", "c"):
-            async with asking(url, store=store, sight_check=True) as backend:
-                for text in questions:
-                    assert isinstance(await backend.answer(about(PICTURE, text)), Text)
-                assert backend.usage.sight == {"sees": 1}
-            assert sum(map(is_check, bodies)) == 2
-    store.close()
-
-
 async def test_a_run_starts_with_three_calls_at_once_and_the_next_with_none(tmp_path):
     """A schema and two pictures; each waits here until all three are under way."""
     store, bodies, started = Store(tmp_path / "r.sqlite"), [], asyncio.Event()
@@ -151,8 +122,10 @@ async def test_a_run_starts_with_three_calls_at_once_and_the_next_with_none(tmp_
             async with asking(url, store=store, sight_check=True) as backend:
                 asks = [about(PICTURE, text, schema=SCHEMA) for text in texts]
                 replies = await asyncio.gather(*map(backend.answer, asks))
+                assert backend.usage.sight == {"sees": 1}
             assert all(isinstance(reply, Text) for reply in replies)
             assert len(bodies) == calls
+    assert sum(map(is_check, bodies)) == 2
     store.close()
 
 

@@ -1,20 +1,40 @@
-"""Test what every image tool does, with tiny models behind those that need one."""
+"""Test what every image tool does, with tiny models behind those that need one, and that tools run
+beside a model's calls.
+"""
 
+import threading
 from dataclasses import dataclass, field
 
 import pytest
 
 from tests import tiny_detector, tiny_segmenter
 from tests.extras import needs
+from tests.playing import scripted
 from tests.tool_pictures import edited, file, photograph
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.image_tools import object_detector
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Scorer
 from vieval_plugin.judges import tools
-from vieval_plugin.judges.protocol import Box, Image, Status, ToolResult, UseTool
+from vieval_plugin.judges.protocol import (
+    Box,
+    Chat,
+    Failure,
+    Image,
+    Message,
+    Sample,
+    SampleId,
+    Status,
+    Text,
+    ToolResult,
+    UseTool,
+    Verdict,
+)
+from vieval_plugin.judges.tools import Tool, ToolMissing
+from vieval_plugin.run.jobs import Job
+from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Router, refuse_questions
+from vieval_plugin.run.runner import judge_each
 
 
 @dataclass(frozen=True)
@@ -63,19 +83,13 @@ TOOLS = [
 ]
 
 
-@pytest.fixture(
-    scope="module",
-    params=TOOLS,
-    ids=["highlight", "difference", "ocr", "grounding", "objects"],
-)
+pytestmark = pytest.mark.usefixtures("small_inputs")
+NAMES = ["highlight", "difference", "ocr", "grounding", "objects"]
+
+
+@pytest.fixture(scope="module", params=TOOLS, ids=NAMES)
 def tool(request, tmp_path_factory):
     return request.param(tmp_path_factory.mktemp("tool"))
-
-
-@pytest.fixture(autouse=True)
-def small_inputs(monkeypatch):
-    monkeypatch.setattr(object_detector, "SHORTER_SIDE", 96)
-    monkeypatch.setattr(object_detector, "LONGEST_SIDE", 160)
 
 
 def test_an_unreadable_image_fails_alone_in_a_line(tool):
@@ -106,3 +120,128 @@ def test_what_is_stored_is_not_run_again(tool, tmp_path):
     first = tool.run(asks, store)
     assert tool.run(asks, store, usage)[0].boxes == first[0].boxes
     assert (usage.cached, usage.measured) == (int(tool.is_stored), 0)
+
+
+SAMPLE = Sample(SampleId("b", "tig", "m", "1"), {})
+CHAT = Chat((Message("user", ("hello",)),), ("chat",))
+
+
+@pytest.fixture
+def with_tool(monkeypatch):
+    def put_in(run):
+        monkeypatch.setattr(tools, "registry", lambda: {"saw": Tool("saw", run=run)})
+
+    return put_in
+
+
+def asking(*asks):
+    """A judge that asks these at once and tells the replies."""
+
+    def judge(sample):
+        replies = yield list(asks)
+        return Verdict({}, Status.OK, rationale=repr(replies))
+
+    return scripted(judge)
+
+
+class Answers:
+    """A backbone that runs `when_asked` and answers."""
+
+    def __init__(self, when_asked=lambda: None):
+        self.when_asked = when_asked
+
+    async def answer(self, ask, repeat=0):
+        self.when_asked()
+        return Text("hi")
+
+
+async def judged(*judges, backbone):
+    outcomes = {}
+    jobs = [Job(SAMPLE, judge) for judge in judges]
+    end = {"live": 8, "bar": False}
+    await judge_each(jobs, backbone.answer, Progress(), outcomes.__setitem__, **end)
+    return [outcomes[n].verdict.rationale for n in range(len(judges))]
+
+
+def saw(path="t", **arguments):
+    return UseTool("saw", arguments, (path,))
+
+
+def told(*texts):
+    return repr([ToolResult(text=text) for text in texts])
+
+
+async def test_models_are_asked_while_tools_run_and_replies_come_in_order(with_tool):
+    asked = threading.Event()
+
+    def run(arguments):
+        # ends only once the model of another sample was asked
+        assert asked.wait(60)
+        return ToolResult(text=arguments["word"])
+
+    with_tool(run)
+    ask = asking(saw(word="a"), CHAT, saw(word="b"))
+    judges = ask, asking(CHAT)
+    found, _ = await judged(*judges, backbone=Answers(asked.set))
+    assert found == repr([ToolResult(text="a"), Text("hi"), ToolResult(text="b")])
+
+
+async def test_a_tool_that_is_missing_ends_the_run(with_tool):
+    def run(arguments):
+        raise ToolMissing("buy a saw")
+
+    with_tool(run)
+    with pytest.raises(ToolMissing, match="buy a saw"):
+        await judged(asking(saw()), asking(CHAT), backbone=Answers())
+
+
+async def test_a_tool_asked_for_twice_at_once_runs_once_and_later_anew(with_tool):
+    release, runs = threading.Event(), []
+
+    def run(arguments):
+        runs.append(arguments["word"])
+        return ToolResult(text=str(release.wait(60)))
+
+    with_tool(run)
+    same, again = saw(word="a"), saw("u", word="a")
+    threading.Timer(0.2, release.set).start()
+    judges = asking(same, saw(word="b")), asking(again)
+    found = await judged(*judges, backbone=Answers())
+    assert found == [told("True", "True"), told("True")]
+    assert sorted(runs) == ["a", "b"]
+    await judged(asking(same), backbone=Answers())
+    assert sorted(runs) == ["a", "a", "b"]
+
+
+def in_batch(asks, generate):
+    with Router(Usage()) as router:
+        return router.answer_batch(list(enumerate(asks)), generate)
+
+
+def test_in_batches_tools_run_while_the_model_generates(with_tool):
+    generating, cutting = threading.Event(), threading.Event()
+
+    def run(arguments):
+        cutting.set()
+        return ToolResult(text=str(generating.wait(60)))
+
+    def generate(batch):
+        generating.set()
+        assert cutting.wait(60)
+        return [Text("hi") for _ in batch]
+
+    with_tool(run)
+    replies = in_batch([saw(), CHAT], generate)
+    assert replies == [ToolResult(text="True"), Text("hi")]
+
+
+def test_in_batches_a_tool_that_fails_is_a_failure_of_its_own(with_tool):
+    def run(arguments):
+        raise ValueError("blunt\nblade")
+
+    with_tool(run)
+    asks = [CHAT, saw(), UseTool("axe", {}, ("t",))]
+    text, *failed = in_batch(asks, lambda batch: [Text("hi")])
+    assert text == Text("hi")
+    reasons = "saw: ValueError: blunt blade", "unknown tool 'axe'"
+    assert failed == [Failure(Status.TOOL_ERROR, reason) for reason in reasons]

@@ -56,15 +56,7 @@ def directly(base, head_file, one, place, adapter=None, added=(), shown=None, **
             processor.tokenizer.add_tokens(list(added), special_tokens=True)
             network.resize_token_embeddings(len(processor.tokenizer))
         network = PeftModel.from_pretrained(network, adapter)
-    images = shown or [decode(image) for image in one.images.values()]
-    words = [{"type": "text", "text": one.texts["text"]}]
-    turns = [{"role": "user", "content": [{"type": "image"} for _ in images] + words}]
-    if "system" in spoken:
-        said = [{"type": "text", "text": spoken["system"]}]
-        turns.insert(0, {"role": "system", "content": said})
-    template = {"add_generation_prompt": True, "tokenize": False}
-    text = processor.apply_chat_template(turns, **template) + spoken.get("answer", "")
-    inputs = processor(text=[text], images=[images], return_tensors="pt")
+    inputs = inputs_of(processor, one, shown, **spoken)
     with torch.inference_mode():
         outputs = network.eval()(**inputs, output_hidden_states=True)
         ids = inputs["input_ids"][0].tolist()
@@ -73,7 +65,20 @@ def directly(base, head_file, one, place, adapter=None, added=(), shown=None, **
     return float(value[spoken.get("output", 0)])
 
 
-def through(head_file, value, prefix):
+def inputs_of(processor, one, shown=None, system="", answer="", **_):
+    """What a processor makes of an ask in its chat template."""
+    images = shown or [decode(image) for image in one.images.values()]
+    words = [{"type": "text", "text": one.texts["text"]}]
+    turns = [{"role": "user", "content": [{"type": "image"} for _ in images] + words}]
+    if system:
+        said = [{"type": "text", "text": system}]
+        turns.insert(0, {"role": "system", "content": said})
+    template = {"add_generation_prompt": True, "tokenize": False}
+    text = processor.apply_chat_template(turns, **template) + answer
+    return processor(text=[text], images=[images], return_tensors="pt")
+
+
+def through(head_file, value, prefix=""):
     """A vector through the layers of a file, with a bend between them."""
     import torch
     from safetensors.torch import load_file
@@ -92,12 +97,8 @@ def last(ids, tokenizer):
     return len(ids) - 1
 
 
-def at(token):
-    return lambda ids, tokenizer: ids.index(tokenizer.convert_tokens_to_ids(token))
-
-
-def before(token):
-    return lambda ids, tokenizer: ids.index(tokenizer.convert_tokens_to_ids(token)) - 1
+def at(token, shift=0):
+    return lambda ids, words: ids.index(words.convert_tokens_to_ids(token)) + shift
 
 
 @pytest.mark.parametrize("base", ["qwen", "llava"])
@@ -112,18 +113,15 @@ def test_a_head_at_the_last_token_is_what_the_libraries_compute(bases, base, tmp
     assert all(reply.by.startswith("head@sha256:") for reply in found)
 
 
-@pytest.mark.parametrize(
-    ("position", "place"),
-    [({"at": SCORE}, at(SCORE)), ({"before": SCORE}, before(SCORE))],
-)
-def test_the_head_reads_at_an_adapters_token(bases, position, place, tmp_path):
+@pytest.mark.parametrize(("position", "shift"), [("at", 0), ("before", -1)])
+def test_the_head_reads_at_an_adapters_token(bases, position, shift, tmp_path):
     head = tiny_heads.build_head(tmp_path / "head.safetensors", (128, 128, 1))
     qwen, adapter = bases["qwen"], bases["with token"]
     network = {"base": qwen, "adapter": adapter, "added_tokens": [SCORE], "head": head}
     spoken = {"answer": f"It is {SCORE}", "system": "You are a critic."}
-    network |= {**spoken, "position": position}
-    given = {"adapter": adapter, "added": [SCORE], **spoken}
-    wanted = [directly(qwen, head, one, place, **given) for one in asks()]
+    network |= {**spoken, "position": {position: SCORE}}
+    given = (at(SCORE, shift), adapter, [SCORE])
+    wanted = [directly(qwen, head, one, *given, **spoken) for one in asks()]
     found = measure(describe(tmp_path / "described", network), asks())
     assert values(found) == near(wanted)
 
@@ -176,13 +174,7 @@ def test_tokens_of_images_may_count_like_those_of_words(bases, head, tmp_path):
     qwen = bases["qwen"]
     network = {"base": qwen, "head": head, "positions": "sequential"}
     [one] = asks(1)
-    processor = AutoProcessor.from_pretrained(qwen)
-    words = {"type": "text", "text": one.texts["text"]}
-    turn = {"role": "user", "content": [{"type": "image"}, {"type": "image"}, words]}
-    template = {"add_generation_prompt": True, "tokenize": False}
-    text = processor.apply_chat_template([turn], **template)
-    images = [decode(image) for image in one.images.values()]
-    inputs = processor(text=[text], images=[images], return_tensors="pt")
+    inputs = inputs_of(AutoProcessor.from_pretrained(qwen), one)
     model = AutoModelForImageTextToText.from_pretrained(qwen, dtype="float32").eval()
     with torch.inference_mode():
         # what the language model does of itself when it is given vectors and no positions
@@ -193,29 +185,23 @@ def test_tokens_of_images_may_count_like_those_of_words(bases, head, tmp_path):
         vectors[inputs["input_ids"] == model.config.image_token_id] = shown
         state = inner.language_model(inputs_embeds=vectors).last_hidden_state[0, -1]
     [found] = measure(describe(tmp_path, network), [one])
-    assert found.value == near(float(through(head, state, "")[0]))
+    assert found.value == near(float(through(head, state)[0]))
     assert found.value != near(directly(qwen, head, one, last), 1e-2)
 
 
-def test_pixels_and_precision_are_of_the_description(bases, head, tmp_path):
-    found = set()
-    for number, more in enumerate([{}, {"max_pixels": 56 * 56}, {"dtype": "bfloat16"}]):
-        network = {"base": bases["qwen"], "head": head, **more}
-        folder = describe(tmp_path / str(number), network)
-        found.update(values(measure(folder, asks(1, sizes=((224, 224),)))))
-    assert len(found) == 3
-
-
-def test_replies_of_another_head_are_not_in_the_store(bases, tmp_path):
-    store, found = Store(tmp_path / "s"), []
+def test_another_head_precision_or_size_of_images_is_another_question(bases, tmp_path):
+    store, found, usage = Store(tmp_path / "s"), [], Usage()
+    heads = []
     for seed in (0, 1):
-        file = tmp_path / str(seed) / "head.safetensors"
-        head = tiny_heads.build_head(file, (128, 1), seed=seed)
-        folder = describe(tmp_path / str(seed), {"base": bases["qwen"], "head": head})
-        usage = Usage()
-        found.append(values(measure(folder, asks(), store, usage)))
-        assert usage.cached == 0
-    assert found[0] != found[1]
+        file = tmp_path / f"{seed}.safetensors"
+        heads.append(tiny_heads.build_head(file, (128, 1), seed=seed))
+    known = {"base": bases["qwen"], "head": heads[0]}
+    others = {"head": heads[1]}, {"max_pixels": 56 * 56}, {"dtype": "bfloat16"}
+    for number, more in enumerate(({}, *others)):
+        folder = describe(tmp_path / str(number), {**known, **more})
+        asked = asks(1, sizes=((224, 224),))
+        found += values(measure(folder, asked, store, usage))
+    assert (len(set(found)), usage.cached) == (4, 0)
 
 
 @pytest.mark.parametrize(
@@ -246,13 +232,13 @@ def test_what_a_description_cannot_say(bases, tmp_path, network, further, line):
     assert line in refused(describe(tmp_path, known, **further))
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [("[1, 2]", "a manifest must be a mapping"), ("a: [", "not a manifest")],
-)
-def test_what_is_no_description(tmp_path, text, line):
-    (tmp_path / "manifest.yaml").write_text(text)
-    assert line in refused(tmp_path)
+NO_MANIFESTS = {"[1, 2]": "a manifest must be a mapping", "a: [": "not a manifest"}
+
+
+def test_what_is_no_description(tmp_path):
+    for text, line in NO_MANIFESTS.items():
+        (tmp_path / "manifest.yaml").write_text(text)
+        assert line in refused(tmp_path)
     assert "not a prompt pack" in refused(tmp_path / "nothing")
     assert "no such file" in refused(tmp_path / "nothing.yaml")
 

@@ -3,8 +3,8 @@
 import asyncio
 import base64
 import dataclasses
+import itertools
 import json
-import math
 import os
 import random
 import re
@@ -17,19 +17,18 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="calling a server requires aiohttp")
 
-from tests import pairs
+from tests import pairs, picture_questions
 from tests.extras import VLLM_URL as URL
 from tests.extras import served_by_vllm
-from tests.fake_server import FakeServer
 from tests.pictures import plain
-from vieval_plugin import Judge
+from vieval_plugin.backends import token_probabilities
 from vieval_plugin.backends.http.openai import OpenAIBackend
 from vieval_plugin.backends.http.server import ServerOptions, Usage
 from vieval_plugin.cli import main
+from vieval_plugin.judges.adiee import SPELLINGS
 from vieval_plugin.judges.parsing import reply_schema
 from vieval_plugin.judges.protocol import Chat, Image, Likelihood, Message
 from vieval_plugin.results.lookup import open_results
-from vieval_plugin.results.tree import outline, text
 
 pytestmark = pytest.mark.vllm
 
@@ -79,24 +78,13 @@ def ask(model, *asks):
 
 
 def likely(model, picture):
-    """The likeliest first tokens of an answer that are words, with their raw log-probabilities."""
+    """The likeliest first tokens of an answer that are words."""
     request = {"model": model["id"], "messages": messages(picture), "temperature": 0}
     request |= {"max_tokens": 1, "logprobs": True, "top_logprobs": 20}
     [choice] = post("chat/completions", request)["choices"]
     listed = choice["logprobs"]["content"][0]["top_logprobs"]
-    words = {entry["token"]: entry["logprob"] for entry in listed}
-    found = [word for word in words if re.fullmatch(r"[A-Za-z]{2,}", word)]
-    return {word: words[word] for word in found[:4]}
-
-
-def scored(model, picture, continuation):
-    """The log-probability of an answer's first token, by a prompt that holds the answer."""
-    given = [*messages(picture), {"role": "assistant", "content": continuation}]
-    request = {"model": model["id"], "messages": given, "max_tokens": 1}
-    request |= {"add_generation_prompt": False, "continue_final_message": True}
-    answer = post("chat/completions", {**request, "prompt_logprobs": 0})
-    [last] = answer["prompt_logprobs"][-1].values()
-    return last["logprob"]
+    words = [entry["token"] for entry in listed]
+    return [word for word in words if re.fullmatch(r"[A-Za-z]{2,}", word)][:4]
 
 
 def cached():
@@ -127,36 +115,48 @@ def test_judging_through_our_model_is_reproducible(evaluate, model, tmp_path):
     assert all(row["token_counts"][0]["input_tokens"] > 500 for row in first.rows)
 
 
-def test_judging_through_the_hosts_own_model_accounts_for_every_sample(evaluate, model):
-    """It asks for no schema, and random weights write no JSON: no answer is readable."""
-    named = f"model_version={model['id']},base_url={URL},api_key=EMPTY"
-    flags = ("--model", "openai", "--model_args", named)
-    run = evaluate(*flags, "--gen_kwargs", "max_new_tokens=16")
-    assert run.statuses == {"parse_failure": 6}
-    assert len(set(run.answers("PQ").values())) > 3
-    counts = [row["token_counts"][0]["output_tokens"] for row in run.rows]
-    assert all(8 < count <= 4 * 16 for count in counts)  # two questions, each twice
+@pytest.fixture
+def both(model):
+    """Asks the server and transformers, on the same weights in float32."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    from vieval_plugin.backends.local.huggingface import TransformersBackend
+
+    if not Path(model["root"]).is_dir():
+        pytest.skip(f"the weights of the server at {URL} are elsewhere")
+    here = TransformersBackend(model["root"], usage=Usage())
+    assert len(here._tokens("10")) == len(here._tokens("1")) + 1
+    return lambda asks: zip(
+        ask(model, *asks), picture_questions.ask(here, *asks), strict=True
+    )
 
 
-def test_schemas_are_enforced_and_images_matter(model):
-    red, blue = ask(model, chat(image("red")), chat(image("blue")))
-    assert TWO_SCORES.match(red.text)  # its reasoning may be cut by the limit of tokens
-    assert TWO_SCORES.match(blue.text)
-    assert red.text != blue.text
+def require_within(bounds, exact, widest, slack):
+    """Require that intervals hold exact values, and are no wider than this."""
+    for low, high, value in zip(bounds.low, bounds.high, exact.low, strict=True):
+        assert low - slack <= value <= high + slack
+        assert high - low <= widest
+        assert low < high or value == pytest.approx(low, rel=1e-3, abs=1e-9)
 
 
-def test_likelihoods_are_the_models_own(model):
-    picture = image("green")
-    words = (*likely(model, picture), "Yes", "No")
-    message = Message("user", (picture, QUESTION))
-    [found] = ask(model, Likelihood((message,), words, ("question",)))
-    for word, low, high in zip(words, found.low, found.high, strict=True):
-        exact = scored(model, picture, word)
-        assert low - 1e-6 <= math.exp(exact) <= high + 1e-6
-        if low == high:
-            assert math.log(low) == pytest.approx(exact, abs=1e-3)
-    # the likeliest are always known
-    assert found.low[:2] == found.high[:2]
+def test_first_tokens_are_those_of_transformers(both):
+    shown = ("figure", "dog and the artifacts of the background")
+    answers = [("Yes", "No", "yes", " Yes")]
+    each = itertools.product(picture_questions.PICTURES, shown, answers)
+    for bounds, exact in both([picture_questions.likelihood(*one) for one in each]):
+        require_within(bounds, exact, 1.0, 1e-3)
+
+
+@pytest.mark.parametrize("widest", [1e-4, 0.0])
+def test_beginnings_are_those_of_transformers(both, monkeypatch, widest):
+    """Random weights say numbers so rarely that hardly any would be asked for."""
+    monkeypatch.setattr(token_probabilities, "CLOSE_ENOUGH", widest)
+    about = {"continuations": SPELLINGS, "definition": "beginning"}
+    pictures = picture_questions.PICTURES
+    for bounds, exact in both(
+        [picture_questions.likelihood(image, **about) for image in pictures]
+    ):
+        require_within(bounds, exact, widest, 1e-6)
 
 
 def test_questions_that_share_an_image_hit_the_prefix_cache(model):
@@ -260,7 +260,7 @@ def _install(site, run):
 def test_vllm_in_process_answers_as_the_server(model, in_vllm):
     """A bad question spoils no other, and what cannot be decoded is a failure without a call."""
     red, blue = image("red"), image("blue")
-    words = list(likely(model, red))
+    words = likely(model, red)
     read = {"schema": reply_schema(2), "limit": 150, "text": QUESTION}
     sources = [one.source for one in (red, red, red, Image(b"no image"), blue)]
     asks = [{"image": base64.b64encode(one).decode(), **read} for one in sources]
@@ -271,7 +271,8 @@ def test_vllm_in_process_answers_as_the_server(model, in_vllm):
     kinds = ["Text", "Failure", "Probabilities", "Failure", "Text"]
     assert [reply["kind"] for reply in replies] == kinds
     first, long, likelihoods, undecoded, last = replies
-    by_server = ask(model, chat(red), chat(blue))
+    asked = Likelihood((Message("user", (red, QUESTION)),), tuple(words), ("q",))
+    *by_server, known = ask(model, chat(red), chat(blue), asked)
     for reply, same in zip((first, last), by_server, strict=True):
         assert TWO_SCORES.match(reply["text"])
         wanted = json.loads(json.dumps(dataclasses.asdict(same)))
@@ -280,63 +281,19 @@ def test_vllm_in_process_answers_as_the_server(model, in_vllm):
     assert "4096" in long["reason"]
     assert undecoded["status"] == "tool_error"
     assert likelihoods["low"] == likelihoods["high"]
-    for word, low in zip(words, likelihoods["low"], strict=True):
-        assert math.log(low) == pytest.approx(scored(model, red, word), abs=1e-3)
+    assert likelihoods["low"] == pytest.approx(known.low, rel=1e-3, abs=0)
     assert (calls, len(failures)) == (4, 2)
     assert tokens == sum(one.input_tokens for one in by_server)
 
 
-IS_CAT = {"id": 1, "question": "Is there a cat?", "parents": []}
-IS_RED = {"id": 2, "question": "Is it red?", "parents": [1]}
-ANIMAL = {"question": "What is it?", "answer": "a dog"}
-ANIMAL["choices"] = ["a cat", "a dog", "a bird"]
-COLOUR = {"question": "What colour is it?", "answer": "red"}
-QUESTIONS = {
-    "dsg": [IS_CAT, IS_RED],
-    "tifa": [ANIMAL, ANIMAL],
-    "vq2a": [{"question": "What is it?", "answer": "a cat"}, COLOUR],
-}
-
-
-@pytest.mark.parametrize("setting", QUESTIONS)
-def test_question_answering_in_words_and_in_probabilities(setting):
-    model = served_by_vllm()["id"]
-
-    def listing(request):
-        schema = request["response_format"]["json_schema"]["schema"]
-        listed = {"questions": QUESTIONS[setting]}
-        is_list = "questions" in schema["properties"]
-        return json.dumps(listed if is_list else {"probe": "vieval"})
-
-    pictures = [plain(colour, (56, 56)) for colour in ("red", "blue")]
-    about = {"texts": {"prompt": "a red cat"}}
-    rows = [{"images": {"output": picture}, **about} for picture in pictures]
-    with FakeServer(reply=listing) as writer:
-        backbone = {"model": "fake", "base_url": writer.base_url}
-        asked = {"question_answering": {"backbones": {"questions": "writer"}}}
-        options = {"store": {"use": False}, "backbones": {"writer": backbone}}
-        named = {"model": model, "base_url": URL, "setting": setting}
-        named["options"] = {**options, "judges": asked}
-        with Judge("question_answering", **named) as judge:
-            verdicts = judge(rows)
-    assert len(verdicts) == 2
-    for verdict in verdicts:
-        assert verdict.status.usable, verdict.reason
-        if setting == "vq2a":
-            low, high = verdict.bounds["SC"]
-            # exact, as this server says the probability of any token
-            assert 0 < low == high < 1
-        else:
-            assert verdict.scores["SC"] in (0.0, 0.5, 1.0)
-
-
-def test_every_reply_of_t2i_eval_parses_under_schemas(lmms_eval, tmp_path, monkeypatch):
-    model = served_by_vllm()["id"]
+def test_every_reply_of_t2i_eval_parses_under_schemas(
+    lmms_eval, model, tmp_path, monkeypatch
+):
     pairs.write(tmp_path, 6)
     assert main(["prepare", "t2i_eval_bench", "--root", str(tmp_path)]) == 0
     options, out = tmp_path / "v.yaml", tmp_path / "out"
     options.write_text("store: {use: false}\nstatistics: {draws: 50}\n")
-    named = f"model={model},base_url={URL},num_concurrent=4"
+    named = f"model={model['id']},base_url={URL},num_concurrent=4"
     flags = ["--model", "vieval_openai", "--model_args", named, "--log_samples"]
     flags += ["--tasks", "t2i_eval_bench_t2i_eval", "--output_path", out]
     done = lmms_eval(*flags, data=tmp_path, options=options)
@@ -345,20 +302,10 @@ def test_every_reply_of_t2i_eval_parses_under_schemas(lmms_eval, tmp_path, monke
     assert "vieval: verdicts: " in done.stderr
     monkeypatch.setenv("VIEVAL_DATA", str(tmp_path))
     monkeypatch.setenv("VIEVAL_CONFIG", str(options))
-    lookup = open_results([out])
-    steps = [step for record in lookup.records for step in record.verdict.trace]
+    records = open_results([out]).records
+    steps = [step for record in records for step in record.verdict.trace]
     # random weights end no explanation, so that some replies are cut by the limit of tokens
     counts = Counter(str(step.status) for step in steps)
     assert counts.keys() <= {"ok", "repaired", "parse_failure"}
     assert counts["ok"]
     assert all(step.answer.startswith("{") for step in steps if step.answer)
-    for record in lookup.records:
-        exchanges = lookup.conversation(record)
-        # a question is asked again after all others were asked, and stands beside its first
-        # answer in the trace
-        asked = [exchange.step for exchange in exchanges]
-        place = lambda step: (step.path, step.attempt)
-        assert sorted(asked, key=place) == sorted(record.verdict.trace, key=place)
-        shown = "\n".join(text(outline(record, exchanges)))
-        marks = re.findall(r"\[(ok|repaired|parse_failure)\]", shown)
-        assert len(marks) == 1 + len(exchanges)

@@ -7,11 +7,8 @@ import PIL.Image
 import pytest
 import yaml
 
+from tests.backends import metric_asks
 from tests.pictures import encoded
-from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.metrics.batcher import Batcher
-from vieval_plugin.backends.metrics.network_metrics import Scorers
-from vieval_plugin.config import Scorer
 from vieval_plugin.judges.protocol import Image, Measure
 
 LONG = "the image shows what the text says, and the shadows are right"
@@ -55,12 +52,8 @@ def near(wanted, abs=1e-5):
 
 
 def measure(folder, asked, store=None, usage=None, **options):
-    found = Scorers({"scorer": Scorer(str(folder), **options)})
-    measuring = Batcher(usage or Usage(), store, find=found.find)
-    try:
-        return measuring.measure(asked)
-    finally:
-        measuring.close()
+    found = metric_asks.scorers({"scorer": folder}, **options)
+    return metric_asks.measure(found, asked, store, usage)
 
 
 def size_of(base):

@@ -395,7 +395,7 @@ def spoil_status(service, batch, output):
     batch["status"] = "PAUSED"
 
 
-LOST = "batch-0 completed 6 requests, but its output contains none of their ids"
+LOST = "batch-0 completed 6 requests, but its output does not contain their ids"
 PAUSED = "batch-0 has the unknown status 'PAUSED'"
 LOSSES = ((spoil_ids, LOST), (spoil_output, LOST), (spoil_status, PAUSED))
 

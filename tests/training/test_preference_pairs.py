@@ -5,16 +5,19 @@ folders that trainers read.
 import PIL.Image
 import pytest
 
+from tests.builders import a_provenance, a_sample, a_verdict
 from tests.pictures import plain
 from tests.refusals import refusal
 from tests.stored_results import read_lines
-from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
-from vieval_plugin.records import Provenance
+from vieval_plugin.judges.protocol import Image
 from vieval_plugin.run.verdict_lines import write_verdicts
 from vieval_plugin.training.preference_pairs import PreferencePair, write_pair_folders
 
 SCORES = {"p0": (0.2, 0.9, 0.5), "p1": (0.5, 0.5, 0.5), "p2": (0.6, None, 0.4)}
 """By prompt, the score of each of three candidates; None for a failure."""
+
+
+SOURCE = a_provenance("vqascore", aspects=("SC",))
 
 
 @pytest.fixture
@@ -25,20 +28,10 @@ def given(tmp_path):
         for draw, score in enumerate(scores):
             file = tmp_path / f"{uid}_{draw}.png"
             PIL.Image.new("RGB", (8, 8), (draw, 0, 0)).save(file)
-            texts = {"prompt": f"the prompt {uid}"}
-            identity = SampleId("own", "tig", "mine", uid, draw)
-            samples.append(Sample(identity, {"output": Image(file)}, texts))
-            verdicts.append(a_verdict(score))
+            about = {"prompt": f"the prompt {uid}", "images": {"output": Image(file)}}
+            samples.append(a_sample(uid, "mine", draw=draw, **about))
+            verdicts.append(a_verdict(score, ("SC",)))
     write_verdicts(tmp_path / "v.jsonl", samples, verdicts, SOURCE)
-
-
-SOURCE = Provenance("vqascore", (), ("SC",), "judge-7b", "vqascore/v1", "abc")
-
-
-def a_verdict(score):
-    if score is None:
-        return Verdict({}, Status.REFUSAL)
-    return Verdict({"SC": score}, Status.OK)
 
 
 @pytest.fixture
@@ -50,12 +43,13 @@ def export(given, tmp_path, vieval):
 
 @pytest.fixture
 def refused(tmp_path, vieval):
-    """The one line with which pairs are refused, and nothing is written."""
+    """The one line with which pairs are refused, and no pair is written."""
 
     def run(name, *options):
+        before = sorted(tmp_path.rglob("*"))
         command = f"export --pairs {tmp_path}/v.jsonl --out {tmp_path}/{name}"
         [line] = vieval(command, *options, code=1).err.splitlines()
-        assert not list(tmp_path.glob("pairs*"))
+        assert sorted(tmp_path.rglob("*")) == before
         return line
 
     return run
@@ -66,16 +60,11 @@ def test_best_and_worst_of_each_prompt_are_a_pair(export, tmp_path):
     # all candidates of p1 are equal
     assert said == f"wrote {tmp_path / 'pairs.jsonl'}: 2 pairs of 2 prompts\n"
     first, second = read_lines(tmp_path / "pairs.jsonl")
-    assert first == {
-        "uid": "p0",
-        "prompt": "the prompt p0",
-        "chosen": str(tmp_path / "p0_1.png"),
-        "rejected": str(tmp_path / "p0_0.png"),
-        "chosen_score": 0.9,
-        "rejected_score": 0.2,
-    }
-    assert second["chosen"] == str(tmp_path / "p2_0.png")
-    assert second["rejected"] == str(tmp_path / "p2_2.png")
+    image = lambda name: str(tmp_path / f"{name}.png")
+    pair = {"chosen": image("p0_1"), "rejected": image("p0_0")}
+    scores = {"chosen_score": 0.9, "rejected_score": 0.2}
+    assert first == {"uid": "p0", "prompt": "the prompt p0", **pair, **scores}
+    assert (second["chosen"], second["rejected"]) == (image("p2_0"), image("p2_2"))
 
 
 def test_by_a_margin_each_two_that_far_apart_are_a_pair(export, tmp_path):
@@ -112,65 +101,53 @@ FORMATS = "--out must end in .jsonl or .parquet, got "
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
-        ("pairs.txt", (), FORMATS),
-        ("pairs.csv", (), FORMATS),
+        ("pairs.txt", "", FORMATS),
+        ("pairs.csv", "", FORMATS),
         # an image that a pair is made of is not replaced
-        ("p0_1.png", (), FORMATS),
-        (
-            "pairs.jsonl",
-            ("--trainer", "diffusers"),
-            "JSONL cannot hold; use a .parquet",
-        ),
-        (
-            "pairs.jsonl",
-            ("--margin", "0.95"),
-            "two images whose scores differ (by 0.95)",
-        ),
+        ("p0_1.png", "", FORMATS),
+        ("pairs.jsonl", "--trainer diffusers", "JSONL cannot hold; use a .parquet"),
+        ("pairs.jsonl", "--margin 0.95", "two images whose scores differ (by 0.95)"),
+        (".", "--trainer kohya", "already exists"),
     ],
 )
 def test_what_cannot_be_written_is_one_line(
     given, tmp_path, refused, name, options, said
 ):
     before = (tmp_path / "p0_1.png").read_bytes()
-    assert said in refused(name, *options)
+    assert said in refused(name, *options.split())
     assert (tmp_path / "p0_1.png").read_bytes() == before
 
 
-def test_an_image_that_is_gone_is_in_no_pair(export, tmp_path):
+def test_an_image_that_is_gone_is_in_no_pair_and_one_that_changed_is_named(
+    export, refused, tmp_path
+):
     (tmp_path / "p0_1.png").unlink()
     export("pairs.jsonl")
     first, _ = read_lines(tmp_path / "pairs.jsonl")
     assert first["chosen"] == str(tmp_path / "p0_2.png")
-
-
-def test_an_image_that_changed_since_it_was_judged_is_named(given, tmp_path, refused):
-    PIL.Image.new("RGB", (8, 8), (9, 9, 9)).save(tmp_path / "p0_1.png")
-    changed = f"{tmp_path / 'p0_1.png'} has changed since it was judged"
-    assert changed in refused("pairs.jsonl")
-
-
-PROMPTS = {"mine": "a red cat on a mat", "theirs": "a blue dog"}
+    PIL.Image.new("RGB", (8, 8), (9, 9, 9)).save(tmp_path / "p0_2.png")
+    changed = f"{tmp_path / 'p0_2.png'} has changed since it was judged"
+    assert changed in refused("others.jsonl")
 
 
 @pytest.mark.parametrize(
-    ("different", "words"),
+    ("prompts", "words"),
     [
-        ("texts", "'a red cat on a mat' and 'a blue dog'"),
-        ("source", "another image source"),
+        (("a cat on a mat", "a blue dog"), "'a cat on a mat' and 'a blue dog'"),
+        (("add a hat", "add a hat"), "another image source"),
     ],
 )
-def test_two_prompts_that_share_a_uid_are_no_pair(tmp_path, refused, different, words):
+def test_two_prompts_that_share_a_uid_are_no_pair(tmp_path, refused, prompts, words):
     samples = []
-    for number, (model, prompt) in enumerate(PROMPTS.items()):
-        roles = ("output", "source")
-        files = {role: tmp_path / f"{model}_{role}.png" for role in roles}
-        for shade, (role, file) in enumerate(files.items()):
-            changed = number if role == "output" or different == "source" else 0
-            PIL.Image.new("RGB", (8, 8), (shade * 50, changed, 0)).save(file)
-        texts = {"instruction": prompt if different == "texts" else "add a hat"}
-        images = {role: Image(file) for role, file in files.items()}
-        samples.append(Sample(SampleId("own", "tie", model, "0"), images, texts))
-    verdicts = [a_verdict(score) for score in (0.9, 0.1)]
+    for number, prompt in enumerate(prompts):
+        shared = number if prompts[0] == prompts[1] else 0
+        images = {}
+        for role, colour in (("output", (0, number, 0)), ("source", (50, shared, 0))):
+            images[role] = Image(tmp_path / f"{number}_{role}.png")
+            PIL.Image.new("RGB", (8, 8), colour).save(images[role].source)
+        about = {"texts": {"instruction": prompt}, "images": images}
+        samples.append(a_sample("0", f"m{number}", kind="tie", **about))
+    verdicts = [a_verdict(score, ("SC",)) for score in (0.9, 0.1)]
     write_verdicts(tmp_path / "v.jsonl", samples, verdicts, SOURCE)
     line = refused("pairs.jsonl")
     assert "different prompts" in line
@@ -184,7 +161,7 @@ def test_a_margin_that_is_none_is_wrong_usage(export, capsys, margin):
     assert f"must be a number from 0 to 1, got '{margin}'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [("--pairs",), ("t2i_eval",)])
+@pytest.mark.parametrize("command", ["--pairs", "t2i_eval"])
 @pytest.mark.parametrize(
     ("benchmark", "reason"),
     [
@@ -194,15 +171,13 @@ def test_a_margin_that_is_none_is_wrong_usage(export, capsys, margin):
     ],
 )
 def test_unlicensed_images_stay_here(command, benchmark, reason, tmp_path, vieval):
-    judged = [
-        Sample(SampleId(benchmark, "tig", name, "p0"), {}, {"prompt": "a"})
-        for name in ("mine", "theirs")
-    ]
-    scored = [Verdict({"O": score}, Status.OK) for score in (0.2, 0.8)]
-    source = Provenance("t2i_eval", ("paper",), ("O",), "m")
+    about = {"benchmark": benchmark, "prompt": "a"}
+    judged = [a_sample(image_model=name, **about) for name in ("mine", "theirs")]
+    scored = [a_verdict(score, ("O",)) for score in (0.2, 0.8)]
+    source = a_provenance("t2i_eval", aspects=("O",), settings=("paper",))
     write_verdicts(tmp_path / "b.jsonl", judged, scored, source)
-    given = [*command, tmp_path / "b.jsonl", "--out", tmp_path / "p.jsonl"]
-    [line] = vieval("export", *given, code=1).err.splitlines()
+    export = f"export {command} {tmp_path}/b.jsonl --out {tmp_path}/p.jsonl"
+    [line] = vieval(export, code=1).err.splitlines()
     assert reason in line
     assert not (tmp_path / "p.jsonl").exists()
 
@@ -216,14 +191,16 @@ def test_folders_pair_images_by_name(export, tmp_path, trainer, better, worse):
     out = tmp_path / "pairs"
     said = export("pairs", "--trainer", trainer)
     assert said == f"wrote {out}: 2 pairs of 2 prompts\n"
-    written = {str(path.relative_to(out)) for path in out.rglob("*.*")}
-    names = ("000000.png", "000000.txt", "000001.png", "000001.txt")
-    assert written == {f"{side}/{name}" for side in (better, worse) for name in names}
-    first = out / better / "000000.png", out / worse / "000000.png"
-    assert first[0].read_bytes() == (tmp_path / "p0_1.png").read_bytes()
-    assert first[1].read_bytes() == (tmp_path / "p0_0.png").read_bytes()
-    captions = [(out / side / "000001.txt").read_text() for side in (better, worse)]
-    assert captions == ["the prompt p2"] * 2
+    written = {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*.*")}
+    images = {better: ("p0_1", "p2_0"), worse: ("p0_0", "p2_2")}
+    expected = {}
+    for side, names in images.items():
+        for number, name in enumerate(names):
+            image = (tmp_path / f"{name}.png").read_bytes()
+            prompt = f"the prompt {name[:2]}".encode()
+            stem = f"{side}/00000{number}"
+            expected |= {f"{stem}.png": image, f"{stem}.txt": prompt}
+    assert written == expected
 
 
 def pair(chosen, rejected, prompt="a cat", **conditions):
@@ -264,9 +241,3 @@ def test_what_folders_cannot_hold_leaves_nothing(tmp_path, pairs, key):
     line = refusal(lambda: write_pair_folders(tmp_path / "pairs", pairs, "kohya"))
     assert key in line
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_is_there_is_not_added_to(given, tmp_path, vieval):
-    (tmp_path / "pairs").mkdir()
-    command = f"export --pairs {tmp_path}/v.jsonl --out {tmp_path}/pairs"
-    assert "already exists" in vieval(command, "--trainer", "kohya", code=1).err

@@ -100,8 +100,8 @@ async def narrowed_bounds(
 
     A listed continuation keeps its probability. Of the others, one of several tokens is not a first
     token: its probability is 0. A value above the bound it should lie within shows a server that
-    renormalises, and is not used; nor is one that is no log-probability. A tokenizer that
-    contradicts the list tells nothing.
+    renormalises, and is not used; nor is one that is not a log-probability. A tokenizer
+    that contradicts the list is not used.
     """
     if sum(bounds.high) - sum(bounds.low) <= CLOSE_ENOUGH:
         return bounds

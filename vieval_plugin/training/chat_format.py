@@ -136,8 +136,7 @@ def read(files: Sequence[Path]) -> list[LearntTurn]:
             lines = lines_of(file.read_text(encoding="utf-8"))
         except OSError as error:
             raise VievalError(
-                f"{file}: cannot be read ({error.strerror}); create it with `vieval "
-                "export`"
+                f"cannot read {file}: {error.strerror}; create it with `vieval export`"
             ) from None
         for number, line in enumerate(lines, start=1):
             try:
@@ -157,7 +156,7 @@ def read(files: Sequence[Path]) -> list[LearntTurn]:
                 ) from None
     if not turns:
         names = ", ".join(map(str, files))
-        raise VievalError(f"{names}: contains no turns to train on")
+        raise VievalError(f"{names}: no turns to train on")
     return turns
 
 

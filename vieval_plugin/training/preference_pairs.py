@@ -129,7 +129,7 @@ def _require_judged(judged: Sequence[tuple[Candidate, Sample]]) -> None:
             samples = f"{judged[0][0].record.id} and {candidate.record.id}"
             raise VievalError(
                 f"{samples} have the same uid but different prompts ({difference}); "
-                "give each prompt its own uid"
+                "use one uid per prompt"
             )
 
 
@@ -275,7 +275,7 @@ def write_pair_folders(
             image or cannot be read.
     """
     if folder.exists():
-        raise VievalError(f"{folder}: already exists; choose another --out")
+        raise VievalError(f"{folder} already exists; choose another --out")
     if edits := [pair.uid for pair in pairs if pair.conditions]:
         raise VievalError(
             f"--trainer {trainer} requires images made from a prompt alone, got "

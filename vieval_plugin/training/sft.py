@@ -211,7 +211,7 @@ def _resume_or_begin(checkpoints: Path, tuning: Tuning) -> str | None:
         earlier = dict(read_json(file.read_bytes()))
     except (ValueError, TypeError, OSError) as error:
         raise VievalError(
-            f"{file}: cannot be read ({line_of(error)}); remove {checkpoints}"
+            f"cannot read {file}: {line_of(error)}; remove {checkpoints}"
         ) from None
     require_same_options(checkpoints, earlier, options)
     return str(last)

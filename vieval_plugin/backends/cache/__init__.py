@@ -1,1 +1,1 @@
-"""Replies kept on disk, so that nothing already answered is asked again."""
+"""Replies kept on disk, so that answered questions are not asked again."""

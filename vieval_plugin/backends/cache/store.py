@@ -1,4 +1,4 @@
-"""Replies kept on disk as they arrive, so that nothing already answered is asked again.
+"""Replies kept on disk as they arrive, so that answered questions are not asked again.
 
 SQLite in WAL mode: a process may be killed at any moment, and several may share a file. Only
 answers are kept, never failures.
@@ -211,7 +211,7 @@ class Store:
         self._since = self._run()
 
     def claim(self, key: str) -> bool:
-        """Take the lease of a question; returns whether nobody has it and no reply is stored."""
+        """Take the lease of a question; return whether it was free and no reply is stored."""
         lease = {"key": key, "owner": self._owner, **self._bounds(), **_lease()}
         claimed = self._write_unless_locked(
             "INSERT INTO claims SELECT :key, :owner, :now + :lease WHERE NOT EXISTS "

@@ -2,8 +2,8 @@
 
 `Batches.post` stands in for a server's. A request that a batch has answered has its answer at once;
 any other is written into a file, and `Deferred` says so. Whoever asks lets go of what was deferred,
-has all files answered, and asks anew from the beginning, until nothing is deferred. What is kept on
-disk is enough to go on after any end.
+has all files answered, and asks again from the beginning, until all answers are there. What is kept
+on disk is enough to resume after any end.
 """
 
 from __future__ import annotations
@@ -396,7 +396,7 @@ class Batches:
         if completed and not any(by_request.values()):
             raise VievalError(
                 f"{self._where}: {batch} completed {completed} requests, but its output "
-                "contains none of their ids; run the same command to read the output again "
+                "does not contain their ids; run the same command to read the output again "
                 "before sending more requests"
             )
         self._keep(name, by_request)
@@ -514,8 +514,8 @@ class Batches:
         return True
 
     async def _is_processing(self, file: str) -> bool:
-        """Return whether the service is not done with a file, of which it makes no batch yet, as
-        Azure's.
+        """Return whether the service is still processing a file, and accepts no batch of it yet, as
+        Azure.
         """
         try:
             document = await self._download(f"files/{quote(file, safe='')}")

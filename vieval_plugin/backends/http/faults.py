@@ -320,8 +320,8 @@ _DENIALS = {
 }
 _OVERSIZES = {
     "too many images": (
-        "too many images in one request (raise the server's limit (vLLM: "
-        "--limit-mm-per-prompt), or use a judge that sends one image)"
+        "too many images in one request (raise the server's limit, such as vLLM's "
+        "--limit-mm-per-prompt, or use a judge that sends one image)"
     ),
     "too long": (
         "the request is too long for the server (lower max_pixels of the backbone, or "

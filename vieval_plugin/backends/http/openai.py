@@ -200,7 +200,7 @@ class OpenAIBackend:
         """The reply to a `Chat` or `Likelihood`; a failed call is a `Failure`, a server down for
         good a VievalError.
 
-        `repeat` numbers the times the same question is meant to be answered anew.
+        `repeat` numbers further answers to the same question.
         """
         try:
             images = await self._encoded(ask)
@@ -387,7 +387,7 @@ class OpenAIBackend:
         """Ask for the colours of pictures; a model that answers only without a picture is blind.
 
         Raises:
-            VievalError, Refused: it answers nothing.
+            VievalError, Refused: it does not answer.
         """
         try:
             return await look(
@@ -612,29 +612,30 @@ class OpenAIBackend:
         VievalError where log-probabilities would not come.
         """
         greeting = (Message("user", ("Say hello.",)),)
-        with suppress(Refused, ValueError):
-            if isinstance(ask, Chat):
-                if has_service:
+        if isinstance(ask, Chat):
+            if has_service:
+                with suppress(Refused, ValueError):
                     await self._chat(
                         replace(ask, messages=greeting),
                         {},
                         self._server.post,
                         _PROBE_TOKENS,
                     )
-                return
+            return
+        if has_service:
             body = self._body(
                 greeting,
                 1,
                 {},
                 _LOGPROBS,
             )
-            if has_service and first_token(await self._post(body, self._server.post)):
-                return
-        if not isinstance(ask, Chat):
-            raise VievalError(
-                f"{self.model} returns no log-probabilities, which this judge requires; do not "
-                "use batches for this judge"
-            )
+            with suppress(Refused, ValueError):
+                if first_token(await self._post(body, self._server.post)):
+                    return
+        raise VievalError(
+            f"{self.model} returns no log-probabilities, which this judge requires; do not "
+            "use batches for this judge"
+        )
 
     def _count_tokens(self, answer: JsonObject) -> JsonObject:
         input_tokens, output_tokens = (count or 0 for count in tokens_of(answer))

@@ -96,8 +96,8 @@ def is_starved(answer: JsonObject) -> bool:
 
 
 def text_of(answer: JsonObject) -> str:
-    """The text of an answer; some servers send it in parts, of which those of another type
-    (`thinking`) are no answer.
+    """The text of an answer; some servers send it in parts, and those of another type
+    (`thinking`) are left out.
 
     Halves of a character cannot be kept in files.
     """
@@ -170,7 +170,7 @@ def first_token(answer: JsonObject) -> dict[str, float]:
     """Log-probabilities of the likeliest first tokens by their text, none if there are none; of two
     alike the sum.
 
-    ValueError for a value that is no log-probability.
+    ValueError for a value that is not a log-probability.
     """
     try:
         entries = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]

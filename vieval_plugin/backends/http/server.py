@@ -203,8 +203,8 @@ class ServerOptions:
                     else f"the header {name}"
                 )
                 raise VievalError(
-                    f"{variable} must not contain line breaks or control characters; set its "
-                    "variable again"
+                    f"{variable} must not contain line breaks or control characters; remove "
+                    "them"
                 )
         return headers
 

@@ -166,7 +166,7 @@ def load(detector: str) -> tuple[Detect, str]:
     except ImportError as error:
         advice = install_advice("tools")
         raise ToolMissing(
-            f"the tool grounding requires torch and transformers ({error}); {advice}"
+            f"the grounding tool requires torch and transformers ({error}); {advice}"
         ) from None
     device = "cuda" if torch.cuda.is_available() else "cpu"
     name = detector

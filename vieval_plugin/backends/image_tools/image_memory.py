@@ -1,5 +1,5 @@
-"""Memory of image tools: pixels decoded once for all of them, and images that they make, of which
-some go to files.
+"""Memory of image tools: pixels decoded once for all of them, and images that they make, in
+memory or in files.
 
 Judging in batch steps, all samples of a run hold their images at once.
 """
@@ -27,9 +27,9 @@ from vieval_plugin.text.escaping import announce
 class Spill:
     """Keeps images in memory up to `memory` bytes of them, and puts further ones into files.
 
-    The files are in a folder of their own where temporary files are (TMPDIR). Each goes when nobody
-    holds its image any more, and all with `close`. Where none can be written, images stay in
-    memory, and one line says so.
+    The files are in a folder of their own where temporary files are (TMPDIR). Each is removed
+    when its image is no longer used, and all by `close`. If a file cannot be written, its image
+    stays in memory, and one line says so.
     """
 
     def __init__(self, memory: int) -> None:

@@ -83,7 +83,7 @@ def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult | Failure:
     except ResizeImgError:
         return Failure(
             Status.NOT_APPLICABLE,
-            f"OCR cannot read an image of {width}x{height} pixels",
+            f"an image of {width}x{height} pixels is too narrow for OCR",
         )
     if output.txts is None or output.boxes is None:
         return ToolResult((), "")
@@ -118,8 +118,7 @@ def identity() -> str:
 
 
 def separate_overlaps(boxes: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Boxes of which those that overlap on one line meet in the middle, so that no letter is read
-    twice.
+    """Boxes trimmed where two overlap on one line, so that no letter is read twice.
 
     The detector adds a margin all around, which may reach into the next word.
 

@@ -42,7 +42,7 @@ Result = TypeVar("Result")
 
 
 class EngineDied(VievalError):
-    """An engine that answers nothing any more."""
+    """An engine that has stopped answering."""
 
 
 @dataclass(frozen=True)

@@ -218,16 +218,8 @@ class TransformersBackend:
         return results
 
     def _rows(self, ask: Likelihood) -> list[_Row]:
-        tokens = [self._tokens(text) for text in ask.continuations]
-        if ask.definition == "first_token":
-            return [
-                _Row(
-                    ask.messages,
-                    (),
-                    (tuple(t[0] for t in tokens if t and len(t) == 1),),
-                )
-            ]
-        if ask.definition == "beginning":
+        tokens = self._asked_tokens(ask)
+        if ask.definition != "sequence_mean":
             return _rows_of_prefixes(
                 ask.messages, tokens_by_prefix(filter(None, tokens))
             )
@@ -245,32 +237,32 @@ class TransformersBackend:
         """Probabilities from the rows' log-probabilities; every continuation without one has
         probability 0.
         """
-        tokens = [self._tokens(text) for text in ask.continuations]
+        tokens = self._asked_tokens(ask)
         try:
-            if ask.definition == "first_token":
-                [[first]] = values
-                chances = [
-                    math.exp(log_probability(first[t[0]])) if t and len(t) == 1 else 0.0
-                    for t in tokens
-                ]
-            elif ask.definition == "beginning":
+            if ask.definition != "sequence_mean":
                 return probabilities_from_bounds(
                     tokens, _bounds_by_prefix(self._rows(ask), values)
                 )
-            else:
-                remaining = iter(values)
-                chances = [
-                    0.0
-                    if t is None
-                    else _geometric_mean(next(remaining), (*t, self._end))
-                    for t in tokens
-                ]
+            remaining = iter(values)
+            chances = [
+                0.0 if t is None else _geometric_mean(next(remaining), (*t, self._end))
+                for t in tokens
+            ]
         except ValueError as error:
             return Failure(Status.API_ERROR, f"the model returned {error}")
         return Probabilities(tuple(chances), tuple(chances))
 
-    def _tokens(self, text: str) -> tuple[int, ...] | None:
-        """The tokens of a continuation, None where they are no other way of writing it."""
+    def _asked_tokens(self, ask: Likelihood) -> list[Tokens | None]:
+        """The tokens of each continuation; None where their text is another, and for several as a
+        first token.
+        """
+        tokens = [self._tokens(text) for text in ask.continuations]
+        if ask.definition == "first_token":
+            return [t if t and len(t) == 1 else None for t in tokens]
+        return tokens
+
+    def _tokens(self, text: str) -> Tokens | None:
+        """The tokens of a continuation, None where their text is another."""
         ids = self._tokenizer(text, add_special_tokens=False).input_ids
         decoded = self._tokenizer.decode(
             ids,
@@ -296,8 +288,8 @@ class TransformersBackend:
         ]
 
     def _logits(self, inputs: Any, prefixes: Sequence[tuple[int, ...]]) -> Any:
-        """Logits where each turn starts and after each token it begins with; what is past a
-        shorter one means nothing.
+        """Logits where each turn starts and after each token it begins with; values past
+        the end of a shorter one are not used.
         """
         longest = max(map(len, prefixes))
         padding = [self._tokenizer.pad_token_id] * longest

@@ -156,16 +156,12 @@ class VLLMBackend:
             strict=True,
         ):
             ask = asks[position]
-            if (
-                isinstance(ask, Likelihood)
-                and ask.definition == "beginning"
-                and not isinstance(output, Failure)
-            ):
+            if isinstance(output, Failure):
+                replies[position] = output
+            elif isinstance(ask, Likelihood) and ask.definition == "beginning":
                 prefix_asks[position] = ask, conversation, output
             else:
-                replies[position] = (
-                    output if isinstance(output, Failure) else _reply(ask, output)
-                )
+                replies[position] = _reply(ask, output)
         replies |= zip(
             prefix_asks,
             self._prefix_replies(list(prefix_asks.values())),

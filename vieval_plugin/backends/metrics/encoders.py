@@ -126,7 +126,7 @@ def description(origin: Origin, model: type[P]) -> tuple[Pack, P]:
 
 def described_file(described: Pack, origin: Origin, name: str, digest: str) -> Path:
     """The file of weights that a description names, or the one that replaces it, which may be of
-    any digest; VievalError says where it is to be had.
+    any digest; VievalError says where to get it.
     """
     if origin.replacement:
         name = origin.replacement
@@ -166,8 +166,8 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
         A module from vectors (n, size) to numbers (n, outputs).
 
     Raises:
-        VievalError: the weights are not there, hold more than tensors, or are no chain of linear
-            layers from `size` on.
+        VievalError: the weights are not there, hold more than tensors, or are not a chain of
+            linear layers from `size` on.
     """
     torch = library("torch")
     start = f"{prefix}." if prefix else ""
@@ -197,7 +197,7 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
             )
         if bias is not None and bias.shape != weight.shape[:1]:
             raise VievalError(
-                f"{path}: the bias beside {name} must have {weight.shape[0]} numbers, got shape "
+                f"{path}: the bias of {name} must have length {weight.shape[0]}, got shape "
                 f"{tuple(bias.shape)}; use the head of this network"
             )
         linear = torch.nn.Linear(
@@ -210,5 +210,7 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
         layers += [linear, getattr(torch.nn, ACTIVATIONS[activation])()]
         size = weight.shape[0]
     if stray := next((name for name in tensors if name.endswith("bias")), ""):
-        raise VievalError(f"{path}: {stray} has no matching weight")
+        raise VievalError(
+            f"{path}: {stray} has no matching weight; use the head of this network"
+        )
     return torch.nn.Sequential(*layers[:-1]).float().eval()

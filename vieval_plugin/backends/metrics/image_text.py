@@ -139,7 +139,7 @@ def load(
             network then has as many embeddings as the tokenizer has tokens.
 
     Raises:
-        VievalError: something of it is not there, lacks weights, is no image-text model, or holds
+        VievalError: a part of it is missing, lacks weights, is not an image-text model, or holds
             more than tensors.
     """
     where = hub_name_or_folder(base.model)
@@ -198,7 +198,8 @@ def load(
         network = _adapted(network, adapter)
     if bool(network.get_input_embeddings().weight.isnan().any()):
         raise VievalError(
-            f"neither {where} nor an adapter has embeddings for {', '.join(added_tokens)}"
+            f"neither {where} nor an adapter has embeddings for {', '.join(added_tokens)}; "
+            "use an adapter that was saved with them"
         )
     return ImageTextModel(
         network.to(on).eval(),

@@ -93,9 +93,7 @@ def read(folder: Path) -> tuple[list[LabelledEdit], dict[str, Any]]:
             f"{error.filename} is missing; create the folder with `vieval data`"
         ) from None
     except OSError as error:
-        raise VievalError(
-            f"{error.filename}: cannot be read ({error.strerror})"
-        ) from None
+        raise VievalError(f"cannot read {error.filename}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError) as error:
         raise VievalError(
             f"{folder / MANIFEST}: not a manifest of labelled edits ({_line(error)})"

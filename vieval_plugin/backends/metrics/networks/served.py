@@ -1,8 +1,8 @@
 """Scorers behind a server: vLLM's pooling, classify and score endpoints, called as all servers are.
 
-`pooling` gives the hidden state of the last token, which a head here reads, or a vector of which
-one number is meant; `classify` the numbers of a head that the server has; `score` that of a query
-beside what it is compared with.
+`pooling` gives the hidden state of the last token, which a head here reads, or a vector from
+which one number is taken; `classify` the numbers of a head that the server has; `score` the number
+of a query and a document.
 """
 
 from __future__ import annotations
@@ -150,31 +150,24 @@ class ServedInstrument:
         return await gather_or_cancel(self._reply(server, body) for body in contents)
 
     async def _reply(self, server: Server, body: JsonObject) -> Reply:
-        reply: Reply
-        try:
-            reply = Measurement(
-                self._value(
-                    await server.post(
-                        self._settings.endpoint,
-                        body,
-                        self._problem,
-                    )
+        values: list[float] = []
+
+        def problem(answer: JsonObject) -> str | None:
+            try:
+                values.append(self._value(answer))
+            except (LookupError, TypeError, ValueError) as error:
+                return (
+                    f"invalid response from the endpoint {self._settings.endpoint} "
+                    f"({type(error).__name__})"
                 )
-            )
+            return None
+
+        try:
+            await server.post(self._settings.endpoint, body, problem)
         except Refused as refused:
             self._usage.failures[refused.kind] += 1
-            reply = Failure(refused.status, refused.reason)
-        return checked(reply)
-
-    def _problem(self, answer: JsonObject) -> str | None:
-        try:
-            self._value(answer)
-        except (LookupError, TypeError, ValueError) as error:
-            return (
-                f"invalid response from the endpoint {self._settings.endpoint} "
-                f"({type(error).__name__})"
-            )
-        return None
+            return checked(Failure(refused.status, refused.reason))
+        return checked(Measurement(values[-1]))
 
     def _value(self, answer: JsonObject) -> float:
         """The number of an answer; LookupError, TypeError or ValueError where it has none."""
