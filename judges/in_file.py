@@ -340,7 +340,9 @@ def _network_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
         _refuse(pack, "scale", reason)
     if len(spec.aspects) > 1:
         aspects = " and ".join(spec.aspects)
-        reason = "must be about one aspect, because a network returns one number; got "
+        reason = (
+            "must have exactly one aspect, because a network returns one number; got "
+        )
         _refuse(pack, "questions", f"{reason}{aspects}")
     about = manifest.about
     return replace(

@@ -176,7 +176,7 @@ def _iter_entry_points(
             _warn(f"skipping {origin}, which cannot be loaded ({reason})")
             continue
         if not loaded:
-            _warn(f"skipping {origin}, which has no {kind.__name__}")
+            _warn(f"skipping {origin}, which does not define a {kind.__name__}")
         yield from ((origin, description) for description in loaded)
 
 

@@ -125,7 +125,7 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
 
 
 TWO_NAMES = "models and gens must have two names each"
-WINNER = "row 0: winner must be tie or one of two models, got"
+WINNER = "row 0: winner must be tie or one of the two models, got"
 SCORE = "row 1: score must be a rating from 0 to 2, got 3"
 OTHER = "row 1: the conditions of outputs/aurora/0.png differ from an earlier row"
 

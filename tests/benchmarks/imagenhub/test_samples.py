@@ -47,7 +47,7 @@ DIFFER = "raters 1 and 2 must rate the same uids (first difference: sample_10.jp
         ("[0, 1]", "[0.7, 1]", [CELL, "got '[0.7, 1]'"]),
         ("[0, 1]", "[true, 1]", [CONTROL_NET]),
         ("[0, 1]\t", "", ["line 3: 2 cells, but the header has 3"]),
-        ("sample_10", "sample_2", ["line 3 repeats uid sample_2.jpg"]),
+        ("sample_10", "sample_2", ["line 3: sample_2.jpg is already in"]),
         ("sample_10", "sample_11", [DIFFER]),
         (None, "", [f"rater2.tsv: no header; {NO_HEADER}"]),
     ],

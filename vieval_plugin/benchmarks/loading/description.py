@@ -145,8 +145,7 @@ class Description(StrictModel):
         standards = [key for key in _KEYS if getattr(self, key)]
         if len(standards) != 1:
             raise ValueError(
-                f"must have exactly one of {', '.join(_KEYS)} as the reference for "
-                "its samples"
+                f"must have exactly one of {', '.join(_KEYS)} to compare judges with"
             )
         keys = _KEYS[standards[0]]
         useless = [key for key in self.model_fields_set - keys if getattr(self, key)]
@@ -177,7 +176,7 @@ class Description(StrictModel):
             and all("output" in columns for columns in self.candidates)
         ):
             raise ValueError(
-                "candidates: a vote requires two, each with the column of its output"
+                "candidates: a vote requires exactly 2 candidates, each with an `output` column"
             )
         for key in (key for candidate in self.candidates for key in candidate):
             if key not in _CANDIDATE:
