@@ -193,8 +193,7 @@ UNKNOWN = "'sism'.*edge_f1, histogram, psnr, sharpness, ssim"
 
 
 @pytest.mark.parametrize(
-    ("metric", "said"),
-    [("sism", UNKNOWN), ("ssim", "'reference'")],
+    ("metric", "said"), [("sism", UNKNOWN), ("ssim", "'reference'")]
 )
 def test_an_unknown_metric_and_a_role_that_lacks_are_named(metric, said):
     refuses(said, measure, Measure(metric, {"image": png(scene())}, ()))

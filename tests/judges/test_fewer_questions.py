@@ -197,8 +197,7 @@ def drawn(folder):
 
 
 @pytest.mark.parametrize(
-    ("flags", "calls", "mean"),
-    [(["--aspects", "SC"], 12, "SC"), (["--lazy"], 20, "O")],
+    ("flags", "calls", "mean"), [(["--aspects", "SC"], 12, "SC"), (["--lazy"], 20, "O")]
 )
 def test_a_ranking_is_by_what_was_asked(store, tmp_path, vieval, flags, calls, mean):
     sc = iter(range(100))
