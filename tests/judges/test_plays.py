@@ -55,7 +55,8 @@ def test_a_case_is_judged_as_written(tmp_path, case):
     file = tmp_path / "judge.yaml"
     document = {**yaml.safe_load(LEGIBILITY), **case.get("file", {})}
     file.write_text(yaml.safe_dump(document, sort_keys=False))
-    judge = prepared(case.get("judge", str(file)), **case.get("options", {}))
+    chosen = case.get("judge", str(file)), case.get("setting")
+    judge = prepared(*chosen, **case.get("options", {}))
     replies = list(case["replies"])
     program = judge.program(judged(case))
     game = play(program, answer=lambda ask: reply(replies.pop(0), ask))
