@@ -7,14 +7,9 @@ from dataclasses import replace
 from tests.playing import images_of, play, prepared
 from vieval_plugin.judges import pairwise
 from vieval_plugin.judges.contests import (
-    BOTH_BAD,
-    BOTH_GOOD,
-    FIRST,
-    SECOND,
     Contest,
     Votes,
 )
-from vieval_plugin.judges.pairwise.question import LETTERS
 from vieval_plugin.judges.protocol import (
     Image,
     Probabilities,
@@ -86,17 +81,6 @@ def numbers(ask):
 
 def reply(better, reasoning="because"):
     return Text(json.dumps({"reasoning": reasoning, "better": better}))
-
-
-def knowing(vote):
-    """A backbone that knows the truth about a contest of two, wherever its candidates stand."""
-
-    def answer(ask):
-        if vote in (FIRST, SECOND):
-            return reply(LETTERS[numbers(ask).index(1 if vote == FIRST else 2)])
-        return reply({BOTH_GOOD: "both good", BOTH_BAD: "both bad"}[vote])
-
-    return answer
 
 
 def not_applicable(judged, **options):

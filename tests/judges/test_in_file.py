@@ -17,6 +17,7 @@ from tests.playing import play, prepared
 from tests.prompts.hostile import BOMBS, REFUSED
 from tests.refusals import refusal
 from tests.tables import table
+from vieval_plugin import SampleId, Status
 from vieval_plugin.backends.metrics.networks.dual_encoder import DualEncoder
 from vieval_plugin.backends.metrics.networks.served import ServedScorer
 from vieval_plugin.backends.metrics.networks.value_head import ValueHead
@@ -27,8 +28,6 @@ from vieval_plugin.judges.protocol import (
     Box,
     Failure,
     Measurement,
-    SampleId,
-    Status,
     Text,
     ToolResult,
     UseTool,

@@ -10,19 +10,17 @@ import pytest
 
 from tests.judges.viescore_answers import sample
 from tests.playing import play, prepared
+from vieval_plugin import Image, SampleId, Status
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.judges import registry, tools
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import (
     Chat,
     Failure,
-    Image,
     Likelihood,
     Measure,
     Measurement,
     Probabilities,
-    SampleId,
-    Status,
     Text,
     ToolResult,
     UseTool,

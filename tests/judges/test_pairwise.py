@@ -17,7 +17,6 @@ from tests.asked_contests import (
     TEXTS,
     build,
     contest,
-    knowing,
     known,
     not_applicable,
     numbers,
@@ -27,8 +26,7 @@ from tests.asked_contests import (
 from tests.pictures import plain
 from tests.playing import first_asks, images_of, play, prepared, text_of
 from vieval_plugin import Image, Sample, SampleId, Status
-from vieval_plugin.judges import pairwise
-from vieval_plugin.judges.contests import FIRST, SCHEMES, Contest, ranks
+from vieval_plugin.judges.contests import SCHEMES, Contest, ranks
 from vieval_plugin.judges.pairwise import step_of
 from vieval_plugin.judges.pairwise.question import LETTERS, presentation_order
 from vieval_plugin.judges.pairwise.reading import reader, schema
@@ -65,14 +63,6 @@ def test_conditions_are_shown_once_and_candidates_below_letters(kind, form):
         assert TEXTS["subject" if kind == "sdie" else SAID[kind]] in text
         is_prompt = SAID.get(kind) == "prompt"
         assert text.count("as the prompt says it") == is_prompt
-
-
-def test_both_orders_are_asked_at_once_and_one_where_one_is_wanted():
-    both = play(build()(contest()), answer=knowing(FIRST))
-    assert both.labels == [["forward", "reverse"]]
-    played = play(build(orders="one")(contest()), answer=knowing(FIRST))
-    assert played.labels == [["forward"]]
-    assert dict(played.verdict.choice.votes) == {"forward": FIRST}
 
 
 @pytest.mark.parametrize(
@@ -118,14 +108,6 @@ def test_what_the_schema_lets_through_is_read(form, number, answer):
     if form != "ranking":
         words = asked["properties"]["better"]["enum"]
         assert {read(reply(word).text).value for word in words} == set(SCHEMES[form])
-
-
-@pytest.mark.parametrize("vote", SCHEMES["four_way"])
-def test_a_backbone_that_knows_the_truth_is_right_in_both_orders(vote):
-    verdict = play(build()(contest()), answer=knowing(vote)).verdict
-    assert dict(verdict.choice.votes) == {"forward": vote, "reverse": vote}
-    assert (verdict.status, verdict.findings, verdict.scores) == (Status.OK, (), {})
-    assert verdict.rationale == "forward: because\nreverse: because"
 
 
 def test_two_way_takes_no_tie():
@@ -180,6 +162,8 @@ def test_a_verdict_is_kept_and_its_conversation_had_again(mode, answer):
     written = response_json(judged.id, verdict, judge.provenance, print_of)
     record = read_record(written, target_json(judged))
     assert record.verdict == verdict
+    titles = judge.spec.titles(verdict.trace)
+    assert {step.path for step in verdict.trace} == set(titles)
     settings = {"answer": ("four_way",), "expected": ("expected",)}
     assert record.provenance.settings == settings[mode]
     exchanges = conversation(judge.program, judged, record.verdict)
@@ -194,11 +178,6 @@ def test_a_verdict_is_kept_and_its_conversation_had_again(mode, answer):
         assert unit.score is None
     examples = {example.id for unit in units for example in unit.examples}
     assert len(examples) == len(units)
-
-
-def test_titles_belong_to_the_steps():
-    trace = play(build()(contest()), answer=knowing(FIRST)).verdict.trace
-    assert {step.path for step in trace} == set(pairwise.SPEC.titles(trace))
 
 
 def test_bounds_are_all_that_is_possible_and_no_more():

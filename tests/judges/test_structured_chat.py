@@ -6,17 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.playing import label_of, play
+from vieval_plugin import Image, Status, Verdict
 from vieval_plugin.judges.parsing import parse_number, reply_schema
 from vieval_plugin.judges.protocol import (
     Chat,
     Failure,
-    Image,
     Measurement,
     Message,
     Probabilities,
-    Status,
     Text,
-    Verdict,
 )
 from vieval_plugin.judges.structured_chat import (
     CONFIRMED,
