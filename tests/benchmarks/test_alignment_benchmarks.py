@@ -5,7 +5,6 @@ them makes.
 import json
 import re
 from collections import Counter
-from pathlib import Path
 from shlex import split
 
 import numpy as np
@@ -14,7 +13,6 @@ from PIL import Image
 
 from tests.benchmarks.alignment_files import FILES, PICK, lines
 from tests.refusals import refusal
-from tests.tables import table
 from vieval_plugin import images
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.benchmarks.benchmark import Preparing
@@ -225,16 +223,6 @@ def test_absent_images_are_counted_with_what_to_do(root, benchmark):
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_without_its_files_preparing_is_not_complete(tmp_path, benchmark):
     assert not prepare(benchmark, tmp_path).complete
-
-
-@pytest.mark.parametrize(*table("malformed_alignment_files.jsonl"))
-def test_a_malformed_file_is_located(root, name, text, message):
-    (root / name).write_text(text)
-    benchmark = Path(name).parts[0]
-    line = refusal(samples, root, benchmark)
-    assert message in line
-    assert name.rpartition("/")[2] in line
-    assert missing(root, benchmark) == [line]
 
 
 def test_wrong_requests_are_told(root):

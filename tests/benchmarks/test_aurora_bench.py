@@ -9,7 +9,6 @@ import pytest
 from PIL import Image
 from scipy import stats
 
-from tests.refusals import refusal
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges import adiee, pairwise, viescore
 from vieval_plugin.judges.protocol import Status
@@ -122,33 +121,6 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
         Image.new("RGB", (4, 4)).save(sample.images["source"].source)
     assert EDITS.missing(tmp_path, "edits") == []
     assert EDITS.generates
-
-
-TWO_NAMES = "models and gens must have two names each"
-WINNER = "row 0: winner must be tie or one of the two models, got"
-SCORE = "row 1: score must be a rating from 0 to 2, got 3"
-OTHER = "row 1: the conditions of outputs/aurora/0.png differ from an earlier row"
-
-
-@pytest.mark.parametrize(
-    ("part", "rows", "said"),
-    [
-        ("points", [point(), point(1, score=3)], SCORE),
-        ("points", [point(gen="../x.png")], "row 0: gen must be"),
-        ("points", [point(), point(prompt="another")], OTHER),
-        ("points", [{"gen": "x.png"}], "row 0: missing input"),
-        ("pairs", [pair(winner="sdedit")], f"{WINNER} 'sdedit'"),
-        ("pairs", [pair(), pair(1, models=["aurora"])], f"row 1: {TWO_NAMES}"),
-        ("pairs", [pair(gens=None)], f"row 0: {TWO_NAMES}"),
-        ("pairs", [pair(models=["aurora", "aurora"])], f"{WINNER} 'aurora'"),
-        ("edits", [edit(), edit(1, input="/etc/passwd")], "row 1: input must be"),
-    ],
-)
-def test_what_is_wrong_is_told_with_file_and_row(tmp_path, part, rows, said):
-    path = write(tmp_path, part, rows)
-    line = refusal(load, tmp_path, part)
-    assert line.startswith(str(path))
-    assert said in line
 
 
 def test_published_accuracies_are_of_the_pairs():

@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+from tests.benchmarks.alignment_files import FILES
 from tests.benchmarks.hub import HUB, hub_with
 from tests.refusals import refusal
+from tests.tables import table
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.judges import pairwise, viescore
@@ -65,6 +67,20 @@ def test_absent_files_are_one_line_that_says_what_to_do(tmp_path, name):
         assert re.search(
             ": no such file(; |, and .*; )(put|unpack|write|run|down)", line
         )
+
+
+@pytest.mark.parametrize(*table("malformed_files.jsonl"))
+def test_a_malformed_file_is_located(tmp_path, benchmark, part, files, messages):
+    own = {
+        f"{benchmark}/{name}": text for name, text in FILES.get(benchmark, {}).items()
+    }
+    for name, text in {**own, **files}.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    line = refusal(BENCHMARKS[benchmark].load, tmp_path, part)
+    assert all(message in line for message in messages)
+    assert BENCHMARKS[benchmark].missing(tmp_path, part) == [line]
 
 
 @pytest.mark.parametrize("case", HUB, ids=lambda case: case.name)

@@ -13,7 +13,6 @@ from tests import extras
 from tests.benchmarks.hub import HUB, genai_rows, hub_with, stored
 from tests.refusals import refusal
 from tests.stored_results import write_lines
-from tests.tables import table
 from vieval_plugin.benchmarks import genai_bench_tiger
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.judges import viescore, vqascore
@@ -92,20 +91,6 @@ def test_a_log_without_prompts_is_taken_only_where_no_other_has_them(tmp_path):
     assert BENCHMARK.load(tmp_path, "edit")[0].group == "a cat | add a hat"
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ([logged(), logged(idx=1, human_vote="x")], "row 1: a four_way vote must be"),
-        ([logged(), logged()], "row 1: duplicate id 0"),
-        ([{"idx": 0}], "row 0: missing human_vote"),
-        ([logged(human_vote=None)], "row 0: human_vote must be a non-empty string, "),
-    ],
-)
-def test_what_is_wrong_with_a_log_is_told_with_file_and_row(tmp_path, rows, said):
-    path = log(tmp_path, rows)
-    assert refusal(BENCHMARK.load, tmp_path, "edit").startswith(f"{path}: {said}")
-
-
 # the package's own form
 
 
@@ -150,30 +135,6 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
     assert missing_inputs_reason(viescore.SPEC, one) == ""
 
 
-@pytest.mark.parametrize(*table("malformed_contests.jsonl"))
-def test_what_is_wrong_with_a_row_is_told_with_file_and_line(
-    tmp_path, cells, sides, said
-):
-    """`sides` has what each candidate has in place of its own, or what stands for it."""
-    candidates = [
-        candidate(min(n, 1), **cell) if isinstance(cell, dict) else cell
-        for n, cell in enumerate(sides)
-    ]
-    path = write(tmp_path, row(0), row(1, candidates=candidates, **cells))
-    line = refusal(BENCHMARK.load, tmp_path, "edit")
-    assert line.startswith(f"{path}: line 2")
-    assert said in line
-
-
-@pytest.mark.parametrize("name", ["x" * 300, "x/" * 2000])
-def test_a_name_too_long_for_a_file_is_told_with_file_and_line(tmp_path, name):
-    path = write(tmp_path, row(images={"source": name}))
-    line = refusal(BENCHMARK.load, tmp_path, "edit")
-    assert line.startswith(f"{path}: line 1")
-    said = f"the file name in source is too long ({len(name)} characters; limit "
-    assert said in line
-
-
 def test_the_form_in_the_docs_can_be_read(tmp_path):
     page = Path(__file__).parents[2] / "docs" / "reference" / "benchmarks.md"
     section = page.read_text().split("### The form of a contest")[1]
@@ -207,13 +168,6 @@ def videos(place=""):
         ],
         "vote": "first",
     }
-
-
-def test_two_videos_with_frames_in_one_folder_are_told(tmp_path):
-    path = write(tmp_path, videos("{}/0001"), part="video")
-    said = f"{path}: line 1, candidate 2: the frames of two/0001.mp4 and one/0001.mp4"
-    line = refusal(BENCHMARK.load, tmp_path, "video")
-    assert f"{said} use the same folder" in line
 
 
 def test_a_video_is_judged_by_its_frames(tmp_path):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.local_site import answering
-from tests.refusals import refusal
 from tests.stored_results import read_lines
 from vieval_plugin.benchmarks import geneval, registry
 from vieval_plugin.benchmarks.benchmark import Preparing
@@ -169,21 +168,6 @@ def test_images_lie_as_geneval_lays_them_out(tmp_path):
 def test_a_line_that_a_break_cut_off_is_left_out(tmp_path):
     write(tmp_path, [(0, 0, answer(("2", ""))), ("below", 4, answer())])
     assert len(BENCHMARK.load(tmp_path, "counting")) == 1
-
-
-def test_what_is_wrong_with_a_file_is_told_in_one_line(tmp_path):
-    folder = write(tmp_path, [(9, 0, answer())])
-    line = refusal(BENCHMARK.load, tmp_path, "counting")
-    assert "no prompt 9 in evaluation_metadata.jsonl" in line
-    (folder / "annotations_clip.csv").unlink()
-    line = refusal(BENCHMARK.load, tmp_path, "counting")
-    assert "annotations_clip.csv: no such file" in line
-    for wrong, said in (
-        ({"include": [{"class": ""}]}, "line 1: `objects` must use the format of"),
-        ({"tag": "colours"}, "unknown part 'colours' of geneval"),
-    ):
-        write(tmp_path, prompts=[{**PROMPTS[0], **wrong}])
-        assert said in refusal(GENERATED.load, tmp_path, "counting")
 
 
 def test_prompts_are_fetched_once(tmp_path, monkeypatch, shared_data):

@@ -10,8 +10,6 @@ import pytest
 
 from tests.benchmarks.hub import hub_with, stored
 from tests.benchmarks.hub import mmrb2_row as hub_row
-from tests.refusals import refusal
-from tests.tables import table
 from vieval_plugin.benchmarks import mmrb2
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.judges import viescore
@@ -81,16 +79,6 @@ def test_four_to_six_is_for_the_first(tmp_path):
     assert contest.group == "wise/3"
     found = [sample.id.uid for sample in contest.candidates]
     assert found == ["response_a", "response_b"]
-
-
-@pytest.mark.parametrize(
-    *table("what_is_wrong_with_a_pair_is_told_with_file_and_row.jsonl")
-)
-def test_what_is_wrong_with_a_pair_is_told_with_file_and_row(tmp_path, cells, said):
-    path = write(tmp_path, pair(), pair(**{"id": "q", **cells}))
-    line = refusal(BENCHMARK.load, tmp_path, "edit")
-    assert line.startswith(f"{path}: row 1")
-    assert said in line
 
 
 @pytest.fixture

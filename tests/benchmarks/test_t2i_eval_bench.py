@@ -8,8 +8,6 @@ import pytest
 
 from tests import pairs
 from tests.extras import unpacking
-from tests.refusals import refusal
-from tests.tables import table
 from vieval_plugin import images
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.t2i_eval_bench import BENCHMARK
@@ -167,28 +165,6 @@ def test_a_score_that_was_not_given_is_nan_in_a_result_too(folder, absent):
     response = response_json(sample.id, Verdict({}, Status.OK), source)
     record = read_record(response, target)
     assert repr(record.ratings) == repr(dict(sample.ratings))
-
-
-@pytest.mark.parametrize(*table("malformed_t2i_eval_rows.jsonl"))
-def test_a_malformed_row_is_one_line_that_names_it(folder, name, keys, cells, message):
-    """`cells` take the place of those of the second row, or of what lies at its `keys`."""
-
-    def spoil(rows):
-        cell = rows[1]
-        for key in keys:
-            cell = cell[key]
-        cell.update(cells)
-
-    edit(folder, name, spoil)
-    line = refusal(samples, folder)
-    assert message in line
-    assert name in line
-
-
-def test_a_file_that_is_no_list_is_one_line(folder):
-    edit(folder, BENCH, lambda rows: {"rows": rows})
-    said = "t2i-eval-bench.json: must contain a list of objects; put"
-    assert said in refusal(samples, folder)
 
 
 @unpacking

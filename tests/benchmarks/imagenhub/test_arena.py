@@ -161,23 +161,6 @@ def test_case_and_full_stops_do_not_count_and_of_two_uids_the_first_is_taken(roo
         assert missing_inputs_reason(judge.SPEC, contests[0]) == ""
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ("[3]", "must contain a list of objects"),
-        ([vote(), vote(winner="")], 'row 1: model1 must be a non-empty string, got ""'),
-        ([{"prompt": "add a hat", "model1": "SDEdit"}], "row 0: missing model2"),
-        ([vote(loser="MagicBrush")], "row 0: model1 and model2 must differ, got Magic"),
-        ([vote("add a scarf")], "no row has an instruction and two editors of Image"),
-    ],
-)
-def test_what_is_wrong_with_the_votes_is_one_line_with_file_and_row(root, rows, said):
-    path = write(root, *rows) if isinstance(rows, list) else write(root, rows)
-    line = refusal(BENCHMARK.load, root, "tie")
-    assert line.startswith(str(path))
-    assert said in line
-
-
 def test_what_is_not_there_is_said(root):
     write(root, vote())
     (root / "imagenhub" / "museum" / INFO.folder / "dataset_lookup.json").unlink()
