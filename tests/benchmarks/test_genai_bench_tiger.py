@@ -15,8 +15,7 @@ from tests.refusals import refusal
 from tests.stored_results import write_lines
 from vieval_plugin.benchmarks import genai_bench_tiger
 from vieval_plugin.benchmarks.benchmark import Preparing
-from vieval_plugin.judges import viescore, vqascore
-from vieval_plugin.judges.protocol import outputs
+from vieval_plugin.judges import viescore
 from vieval_plugin.judges.spec import missing_inputs_reason
 
 BENCHMARK = genai_bench_tiger.BENCHMARK
@@ -84,13 +83,6 @@ def logged(**cells):
     return {"idx": 0, "human_vote": "leftvote", **prompts, **cells}
 
 
-def test_a_log_without_prompts_is_taken_only_where_no_other_has_them(tmp_path):
-    log(tmp_path, [{"idx": 0, "human_vote": "leftvote"}], "image_edition/a")
-    assert BENCHMARK.load(tmp_path, "edit")[0].group == "0"
-    log(tmp_path, [logged()], "image_edition/b")
-    assert BENCHMARK.load(tmp_path, "edit")[0].group == "a cat | add a hat"
-
-
 # the package's own form
 
 
@@ -121,20 +113,6 @@ def candidate(number, **cells):
     return {**row()["candidates"][number], **cells}
 
 
-def test_one_output_in_several_contests_is_one_sample(tmp_path):
-    third = {"image_model": "three", "uid": "hat", "images": {"output": "images/c.png"}}
-    sides = {"candidates": [candidate(1), third]}
-    votes = {"vote": "", "annotators": ["first", "both_good"]}
-    write(tmp_path, row(0), row(1, **sides, **votes))
-    one, other = BENCHMARK.load(tmp_path, "edit")
-    assert one.candidates[1] is other.candidates[0]
-    assert one.candidates[0].images["source"] is other.candidates[1].images["source"]
-    assert one.votes.vote == "both_bad"
-    assert other.votes.annotators == ("first", "both_good")
-    assert (one.candidates[0].kind, one.candidates[0].group) == ("tie", "add a hat")
-    assert missing_inputs_reason(viescore.SPEC, one) == ""
-
-
 def test_the_form_in_the_docs_can_be_read(tmp_path):
     page = Path(__file__).parents[2] / "docs" / "reference" / "benchmarks.md"
     section = page.read_text().split("### The form of a contest")[1]
@@ -155,30 +133,6 @@ def test_a_candidate_without_an_image_does_not_apply(tmp_path, images):
     found = missing_inputs_reason(viescore.SPEC, contest)
     assert found == "candidate 2: the sample has no output image"
     assert "no image for 1 of 2 outputs" in BENCHMARK.missing(tmp_path, "edit")[-1]
-
-
-def videos(place=""):
-    """A contest of two videos, in a folder of each model."""
-    return {
-        "id": 5,
-        "texts": {"prompt": "a dog runs"},
-        "candidates": [
-            {"image_model": model, "video": f"{place.format(model)}.mp4"}
-            for model in ("one", "two")
-        ],
-        "vote": "first",
-    }
-
-
-def test_a_video_is_judged_by_its_frames(tmp_path):
-    write(tmp_path, videos("videos/{}"), part="video")
-    [contest] = BENCHMARK.load(tmp_path, "video")
-    sample = contest.candidates[1]
-    assert [role for role, _ in outputs(sample)] == [f"frame_{k}" for k in range(4)]
-    expected = tmp_path / "genai_bench_tiger" / "video" / "frames4" / "two" / "3.jpg"
-    assert sample.images["frame_3"].source == expected
-    assert sample.images["output"] == sample.images["frame_0"]
-    assert missing_inputs_reason(vqascore.SPEC, contest) == ""
 
 
 # the hub

@@ -152,24 +152,6 @@ def test_an_answer_is_right_where_each_clause_holds(prompt, fields, right):
     assert geneval.is_right(read_scene(json.dumps(PROMPTS[prompt])), fields) is right
 
 
-def test_images_lie_as_geneval_lays_them_out(tmp_path):
-    folder = write(tmp_path, [(2, 3, answer(("1", ""), ("red", "")))])
-    [sample] = BENCHMARK.load(tmp_path, "colors")
-    assert str(sample.id) == "geneval/colors/clip/00002_0003.png"
-    image = folder / "clip" / "00002" / "samples" / "0003.png"
-    assert sample.images["output"].source == image
-    assert sample.ratings == {"SC": (1.0,)}
-    assert read_scene(sample.texts["objects"]).include[0].color == "red"
-    [line] = BENCHMARK.missing(tmp_path, "colors")
-    assert "1 of 1 images missing" in line
-    assert "<image model>/00000/samples/0000.png" in line
-
-
-def test_a_line_that_a_break_cut_off_is_left_out(tmp_path):
-    write(tmp_path, [(0, 0, answer(("2", ""))), ("below", 4, answer())])
-    assert len(BENCHMARK.load(tmp_path, "counting")) == 1
-
-
 def test_prompts_are_fetched_once(tmp_path, monkeypatch, shared_data):
     body = (shared_data / "geneval" / geneval.PROMPTS).read_bytes()
     bodies = [b"{}\n", body]

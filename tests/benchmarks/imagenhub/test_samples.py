@@ -9,25 +9,6 @@ from vieval_plugin.benchmarks.imagenhub.samples import _texts
 FOLDER = "ImagenHub_Control-Guided_IG"
 
 
-def test_samples_come_in_uid_order_across_image_models(ratings_folder):
-    samples = imagenhub.load(ratings_folder, "cig")
-    found = [(s.id.uid, s.id.image_model) for s in samples]
-    models = ("ControlNet", "UniControl")
-    assert found == [(f"sample_{n}.jpg", model) for n in (2, 10) for model in models]
-    assert {(s.kind, s.group == s.id.uid) for s in samples} == {("cig", True)}
-    rated = {"SC": 0.5, "PQ": 1.0, "O": 0.5**0.5}
-    assert samples[1].ratings == {
-        aspect: (value,) * 3 for aspect, value in rated.items()
-    }
-
-
-def test_nothing_but_ratings_is_needed_to_name_images(ratings_folder):
-    sample = imagenhub.load(ratings_folder, "cig")[0]
-    museum = ratings_folder / "imagenhub" / "museum" / FOLDER
-    assert sample.images["control"].source == museum / "input" / "sample_2.jpg"
-    assert sample.images["output"].source == museum / "ControlNet" / "sample_2.jpg"
-
-
 def test_missing_lists_conditions_and_images(ratings_folder):
     lines = imagenhub.missing(ratings_folder, "cig")
     assert re.search(r"dataset_lookup.json: no conditions for 2 of 2 uids", lines[0])
