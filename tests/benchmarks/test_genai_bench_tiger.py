@@ -71,46 +71,23 @@ def test_contests_of_a_log_have_its_texts_and_no_images(shared_data):
     assert found == "candidate 1: the sample has no source image"
 
 
-def log(root, rows, folder="image_edition/judge"):
-    path = root / "genai_bench_tiger" / folder / "pairwise.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(rows if isinstance(rows, str) else json.dumps(rows))
-    return path
-
-
-def logged(**cells):
-    prompts = {"instruct_prompt": "add a hat", "source_prompt": "a cat"}
-    return {"idx": 0, "human_vote": "leftvote", **prompts, **cells}
+def log(root, number):
+    """Writes a judge's log of so many votes."""
+    texts = {"instruct_prompt": "add a hat", "source_prompt": "a cat"}
+    rows = [{"idx": n, "human_vote": "leftvote", **texts} for n in range(number)]
+    path = root / "genai_bench_tiger" / "image_edition" / "judge" / "pairwise.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(rows))
 
 
 # the package's own form
 
 
-def row(number=0, **cells):
-    sides = [
-        {"image_model": model, "uid": "hat", "images": {"output": f"images/{name}.png"}}
-        for model, name in (("one", "a"), ("two", "b"))
-    ]
-    return {
-        "id": f"{number}",
-        "texts": {"instruction": "add a hat"},
-        "images": {"source": "images/s.png"},
-        "candidates": sides,
-        "vote": "both_bad",
-        "group": "add a hat",
-        **cells,
-    }
-
-
-def write(root, *rows, part="edit"):
-    path = root / "genai_bench_tiger" / part / "contests.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_lines(path, rows)
+def write(root, row):
+    path = root / "genai_bench_tiger" / "edit" / "contests.jsonl"
+    path.parent.mkdir(parents=True)
+    write_lines(path, [row])
     return path
-
-
-def candidate(number, **cells):
-    return {**row()["candidates"][number], **cells}
 
 
 def test_the_form_in_the_docs_can_be_read(tmp_path):
@@ -127,8 +104,12 @@ def test_the_form_in_the_docs_can_be_read(tmp_path):
 
 @pytest.mark.parametrize("images", [{}, {"output": None}, None])
 def test_a_candidate_without_an_image_does_not_apply(tmp_path, images):
-    sides = [candidate(0), candidate(1, images=images, uid="y")]
-    write(tmp_path, row(0, candidates=sides))
+    sides = [
+        {"image_model": "one", "uid": "x", "images": {"output": "a.png"}},
+        {"image_model": "two", "uid": "y", "images": images},
+    ]
+    shown = {"texts": {"instruction": "add a hat"}, "images": {"source": "s.png"}}
+    write(tmp_path, {"id": "0", **shown, "candidates": sides, "vote": "first"})
     [contest] = BENCHMARK.load(tmp_path, "edit")
     found = missing_inputs_reason(viescore.SPEC, contest)
     assert found == "candidate 2: the sample has no output image"
@@ -179,7 +160,7 @@ def test_what_is_lost_is_fetched_again(tmp_path, monkeypatch):
 def test_contests_have_the_ids_of_those_in_the_logs(tmp_path, hub):
     """So that a recorded answer fits, whether the images are there or not."""
     hub["image_edition"] = genai_rows()
-    log(tmp_path, [logged(idx=n) for n in range(3)])
+    log(tmp_path, 3)
     alone = BENCHMARK.load(tmp_path, "edit")
     prepare(tmp_path, "edit")
     found = [contest.id for contest in BENCHMARK.load(tmp_path, "edit")]
@@ -189,7 +170,7 @@ def test_contests_have_the_ids_of_those_in_the_logs(tmp_path, hub):
 
 
 def test_votes_alone_will_do_without_images(tmp_path, hub):
-    log(tmp_path, [logged()])
+    log(tmp_path, 1)
     assert prepare(tmp_path, "edit", images=False).complete
     report = prepare(tmp_path, "edit")
     assert not report.complete
@@ -223,7 +204,7 @@ def test_an_image_that_cannot_be_read_is_told_and_its_row_kept(tmp_path, hub):
 
 
 def test_preparing_leaves_rows_alone_that_are_somebodys_own_and_wrong(tmp_path, hub):
-    path = write(tmp_path, row(candidates=[3, 4]))
+    path = write(tmp_path, {"id": "0", "candidates": [3, 4]})
     before = path.read_text()
     report = prepare(tmp_path, "edit")
     assert (report.complete, path.read_text()) == (False, before)
