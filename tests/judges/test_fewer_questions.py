@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,23 +100,6 @@ def viescore(options, setting=None):
 EDIT = sample_of(SampleId("own", "tie", "mine", "1"))
 
 
-def test_a_lazy_judge_asks_about_quality_only_where_overall_depends_on_it():
-    program = viescore(LAZY).program
-    decided = play(program(EDIT), [answer(0, 9)])
-    assert decided.labels == [["SC"]]
-    assert decided.verdict.scores == {"SC": 0.0, "O": 0.0}
-    assert decided.verdict.status is Status.OK
-    [_, quality] = decided.verdict.trace
-    assert (quality.path, quality.status) == (("PQ",), Status.NOT_ASKED)
-    asked = play(program(EDIT), [answer(4, 9)], [answer(9, 9)])
-    assert asked.labels == [["SC"], ["PQ"]]
-    full = play(viescore(FULL).program(EDIT), [answer(4, 9), answer(9, 9)]).verdict
-    scores = {name: full.scores[name] for name in ("SC", "O")}
-    assert asked.verdict == replace(full, scores=scores)
-    failed = play(program(EDIT), [Failure(Status.API_ERROR, "cut")]).verdict
-    assert (failed.scores, failed.status) == ({}, Status.API_ERROR)
-
-
 def test_quality_of_a_lazy_run_is_no_score_of_its_judge_as_it_lacks_the_failed_edits():
     prepared = viescore(LAZY)
     assert prepared.spec.aspects == prepared.provenance.aspects == ("SC", "O")
@@ -126,8 +108,6 @@ def test_quality_of_a_lazy_run_is_no_score_of_its_judge_as_it_lacks_the_failed_e
 
 def test_one_aspect_is_one_question():
     prepared = viescore(SC)
-    played = play(prepared.program(EDIT), [answer(4, 9)])
-    assert played.verdict.scores == {"SC": 0.4}
     assert prepared.provenance.aspects == ("SC",)
     assert prepared.calls == "1"
     options = Config.model_validate(prepared.provenance.options)
@@ -148,25 +128,6 @@ def test_an_aspect_that_no_question_is_about_is_refused_with_those_that_are():
     options = Config.model_validate({"judges": SC})
     alone = "t2i_eval does not ask about each aspect separately"
     refuses(alone, prepare, "t2i_eval", None, options)
-
-
-@pytest.mark.parametrize(
-    ("combined", "lazily"),
-    [("min", 1), ("product", 1), ("geometric_mean", 1), ("mean", 2)],
-)
-def test_a_judge_in_a_file_is_lazy_where_a_zero_decides(tmp_path, combined, lazily):
-    form = 'Answer as JSON: {"score": [n], "reasoning": "..."}'
-    asked = {"text": form, "images": ["output"], "scores": ["a"]}
-    judge = {"name": "lazily", "kinds": ["tig"], "scale": [0, 10]}
-    judge["questions"] = {"SC": asked, "PQ": asked}
-    path = tmp_path / "mine.yaml"
-    path.write_text(json.dumps({**judge, "combine": {"O": combined}}))
-    prepared = prepare(str(path), None, Config.model_validate({"judges": LAZY}))
-    image = sample_of(SampleId("own", "tig", "mine", "1"))
-    reply = lambda ask: answer(0) if ask.path == ("SC",) else answer(6)
-    played = play(prepared.program(image), answer=reply)
-    assert played.calls == lazily
-    assert played.verdict.scores["O"] == (0.0 if lazily == 1 else 0.3)
 
 
 def test_a_host_reports_one_aspect_as_beside_the_others(shared_data, tmp_path):

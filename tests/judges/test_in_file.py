@@ -17,13 +17,12 @@ from tests.playing import play, prepared
 from tests.prompts.hostile import BOMBS, REFUSED
 from tests.refusals import refusal
 from tests.tables import table
-from vieval_plugin import SampleId, Status
+from vieval_plugin import Status
 from vieval_plugin.backends.metrics.networks.dual_encoder import DualEncoder
 from vieval_plugin.backends.metrics.networks.served import ServedScorer
 from vieval_plugin.backends.metrics.networks.value_head import ValueHead
 from vieval_plugin.benchmarks import tasks
 from vieval_plugin.judges import registry
-from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import (
     Box,
     Failure,
@@ -94,31 +93,6 @@ def test_viescore_as_a_file_asks_what_viescore_asks(kind, tmp_path):
     assert first.verdict == second.verdict
     built_in, in_file = (judge.spec for judge in judges)
     assert (built_in.needs, built_in.aspects) == (in_file.needs, in_file.aspects)
-
-
-CHOOSE = """\
-name: clearer
-kinds: [tie]
-questions:
-  choice:
-    text: |
-      The instruction was: {{ instruction }}. The original: {{ places.source }}
-      {% for candidate in candidates %}{{ candidate.name }}: {{ candidate.place }} {% endfor %}
-      Which is clearer? Answer as JSON: {"reasoning": "...", "better": "A" or "B"}
-    images: [source, output]
-replies: two_way
-"""
-
-
-def test_a_choice_among_candidates_is_asked_in_both_orders(file):
-    judge = prepared(file(CHOOSE))
-    candidates = tuple(sample("tie") for _ in "ab")
-    contest = Contest(SampleId("own", "tie", "", "1"), candidates)
-    better = [Text(f'{{"reasoning": "x", "better": "{letter}"}}') for letter in "AB"]
-    played = play(judge.program(contest), better)
-    assert [ask.path for ask in played.asks] == [("forward",), ("reverse",)]
-    assert played.verdict.choice.votes == {"forward": "first", "reverse": "first"}
-    assert (judge.spec.rates, judge.spec.aspects) == ("contest", ())
 
 
 def test_a_network_answers_in_place_of_a_model(file):

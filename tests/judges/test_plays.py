@@ -9,10 +9,12 @@ import yaml
 from tests.asked_contests import contest
 from tests.judge_files import LEGIBILITY
 from tests.judges.viescore_answers import sample
-from tests.playing import play, prepared, text_of
+from tests.playing import play, text_of
 from tests.tables import table
 from vieval_plugin import Image, Status
+from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import Failure, Measurement, Probabilities, Text
+from vieval_plugin.run.prepare import prepare
 
 
 def reply(written, ask):
@@ -54,9 +56,13 @@ def judged(case):
 def test_a_case_is_judged_as_written(tmp_path, case):
     file = tmp_path / "judge.yaml"
     document = {**yaml.safe_load(LEGIBILITY), **case.get("file", {})}
+    document = {key: value for key, value in document.items() if value is not None}
     file.write_text(yaml.safe_dump(document, sort_keys=False))
-    chosen = case.get("judge", str(file)), case.get("setting")
-    judge = prepared(*chosen, **case.get("options", {}))
+    name = case.get("judge", str(file))
+    judges = case.get("judges", {})
+    judges |= {name: case["options"]} if "options" in case else {}
+    config = Config.model_validate({"judges": judges})
+    judge = prepare(name, case.get("setting"), config)
     replies = list(case["replies"])
     program = judge.program(judged(case))
     game = play(program, answer=lambda ask: reply(replies.pop(0), ask))
