@@ -268,8 +268,3 @@ def test_a_prompt_that_asks_for_no_text_needs_none(file):
     verdict = play(judge.judge(poster_of("a cat")), [answer(9, 9), answer(9)]).verdict
     assert verdict.status is Status.OK
     assert verdict.scores == pytest.approx({"SC": 0.9, "PQ": 0.9, "O": 0.9})
-
-
-@pytest.mark.parametrize(*table("wrong_requirements.jsonl"))
-def test_what_is_wrong_with_a_requirement_is_one_line(file, changes, message):
-    assert message in refusal(lambda: registry.judge(file(**{**POSTER, **changes})))
