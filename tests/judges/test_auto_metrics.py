@@ -20,7 +20,7 @@ from vieval_plugin.backends.metrics.batcher import Batcher
 from vieval_plugin.backends.metrics.pixel_metrics import WORKING_SIDE, measure
 from vieval_plugin.judges import auto_metrics
 from vieval_plugin.judges.auto_metrics import judge, verdict_of
-from vieval_plugin.judges.protocol import Measure, Measurement, Text
+from vieval_plugin.judges.protocol import Measure, Measurement
 from vieval_plugin.judges.spec import missing_inputs_reason
 
 METRICS = {metric.name: metric for metric in auto_metrics.METRICS}
@@ -51,14 +51,6 @@ def test_a_metric_asks_once_and_rates_its_aspect_in_the_order_of_values(metric):
     scores = [verdict.scores[metric.aspect] for _, verdict in played]
     assert scores == sorted(scores)
     assert (scores[0], scores[-1]) == (0.0, 1.0)
-
-
-@pytest.mark.parametrize(
-    "reply", [Measurement(float("nan")), Measurement(float("inf")), Text("0.7")]
-)
-def test_what_is_no_finite_measurement_leaves_no_score(reply):
-    _, verdict = drive(METRICS["ssim"], sample(*ROLES), reply)
-    assert (verdict.scores, verdict.status) == ({}, Status.TOOL_ERROR)
 
 
 def test_the_histogram_takes_the_concepts_where_there_is_no_subject():

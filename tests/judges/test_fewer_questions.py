@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import in_process
+from tests import brightness, in_process
 from tests.fake_server import FakeServer, named
-from tests.pictures import plain
 from tests.playing import play
 from tests.refusals import refuses
 from vieval_plugin.cli import read_options, serve
@@ -145,35 +144,28 @@ def test_a_host_reports_one_aspect_as_beside_the_others(shared_data, tmp_path):
     assert not any("PQ" in name for name in metrics["sc"])
 
 
-def drawn(folder):
-    """Images of two generators and their prompts in a folder; the flags that rank them."""
-    for generator, blue in (("a", 200), ("b", 7)):
-        (folder / generator).mkdir()
-        for number in range(6):
-            colour = plain((40 * number, 90, blue), (32, 32))
-            (folder / generator / f"{number}.png").write_bytes(colour)
-    prompts = "".join(f"a thing {number}\n" for number in range(6))
-    (folder / "prompts.txt").write_text(prompts)
-    return [folder / "a", folder / "b", "--prompts", folder / "prompts.txt"]
-
-
 @pytest.mark.parametrize(
     ("flags", "calls", "mean"), [(["--aspects", "SC"], 12, "SC"), (["--lazy"], 20, "O")]
 )
 def test_a_ranking_is_by_what_was_asked(store, tmp_path, vieval, flags, calls, mean):
     sc = iter(range(100))
+    for name, base in (("a", 0.8), ("b", 0.3)):
+        levels = lambda prompt, draw, base=base: base + prompt / 99
+        brightness.images(tmp_path, name, levels, 6)
+    folders = [tmp_path / "a", tmp_path / "b"]
 
     def reply(request):
         schema = request["response_format"]["json_schema"]["schema"]
         if "probe" in schema["properties"]:
             return '{"probe": "vieval"}'
         count = schema["properties"]["score"]["minItems"]
-        about_sc = "a thing" in json.dumps(request)
+        about_sc = "a grey square" in json.dumps(request)
         scores = [next(sc) % 3 * 5] if about_sc else [6] * count
         return json.dumps({"score": scores, "reasoning": "because"})
 
     with FakeServer(reply=reply) as server:
-        ranking = vieval("rank", *drawn(tmp_path), *named(server), *flags).out
+        prompts = ["--prompts", brightness.prompts(tmp_path, 6)]
+        ranking = vieval("rank", *folders, *prompts, *named(server), *flags).out
         # it is asked first whether it enforces schemas
         assert server.stats()["requests"] == calls + 1
     assert f"Mean {mean} of a: " in ranking
