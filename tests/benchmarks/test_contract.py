@@ -118,8 +118,8 @@ def test_rows_of_the_hub_become_contests_once(tmp_path, monkeypatch, case):
     for _ in range(2):
         report = benchmark.prepare(tmp_path, Preparing([case.part]))
         assert report.complete
-        assert report.lines[0].startswith(f"{case.name}: {case.source}")
-        assert f"licence: {case.licence}" in report.lines[0]
+        assert report.lines[0].startswith(f"{case.name}: {benchmark.source}")
+        assert f"licence: {benchmark.licence}" in report.lines[0]
         assert report.lines[1:] == (f"{case.name}/{case.part}: ready, {case.ready}",)
         assert asked == [case.config]
     contests = benchmark.load(tmp_path, case.part)
