@@ -132,7 +132,7 @@ def _require_known(
         _refuse(
             pack,
             key,
-            f"unknown name {name!r}{hint}; known names: {known_names}",
+            f"unknown name {name!r}{hint or ';'} known names: {known_names}",
         )
 
 

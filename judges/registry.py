@@ -146,7 +146,7 @@ def find_entry(name: str, entries: Mapping[str, V], what: str) -> V:
         return entries[name]
     hint = did_you_mean(name, entries, 0.6)
     names = ", ".join(entries)
-    raise VievalError(f"unknown {what} {name!r}{hint}; known {what}s: {names}")
+    raise VievalError(f"unknown {what} {name!r}{hint or ';'} known {what}s: {names}")
 
 
 def load_entry_points(group: str, names: tuple[str, ...], kind: type[K]) -> list[K]:

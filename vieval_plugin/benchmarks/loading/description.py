@@ -136,7 +136,7 @@ class Description(StrictModel):
                 hint = did_you_mean(name, STATISTICS)
                 known_names = ", ".join(STATISTICS)
                 raise ValueError(
-                    f"unknown statistic {name!r}{hint}; known statistics: {known_names}"
+                    f"unknown statistic {name!r}{hint or ';'} known statistics: {known_names}"
                 )
         return names
 
@@ -183,7 +183,7 @@ class Description(StrictModel):
                 hint = did_you_mean(key, _CANDIDATE, 0.5)
                 known_keys = ", ".join(_CANDIDATE)
                 raise ValueError(
-                    f"candidates: unknown key {key!r}{hint}; known keys: {known_keys}"
+                    f"candidates: unknown key {key!r}{hint or ';'} known keys: {known_keys}"
                 )
         if self.vote and self.statistics not in ((), (_PAIR_METRIC,)):
             raise ValueError(
