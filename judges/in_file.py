@@ -127,13 +127,10 @@ def _require_known(
     """VievalError, with the nearest name, for one that is not known."""
     names = list(allowed)
     if name not in names:
-        hint = f"{what}{did_you_mean(name, names, 0.5)}"
+        hint = did_you_mean(name, names, 0.5) or ";"
         known_names = ", ".join(names) or "none"
-        _refuse(
-            pack,
-            key,
-            f"unknown name {name!r}{hint or ';'} known names: {known_names}",
-        )
+        reason = f"unknown name {name!r}{what}{hint} known names: {known_names}"
+        _refuse(pack, key, reason)
 
 
 def _aspects(pack: Pack, allowed: Sequence[str]) -> list[str]:
