@@ -98,7 +98,7 @@ def _meadow(rng: random.Random) -> Picture:
             (0, 0, 28),
             (30, 6, 22),
         ):
-            sides = _sides_of_circle(left + dx, top + dy, radius)
+            sides = _circle_box(left + dx, top + dy, radius)
             pen.ellipse(sides, fill="#fafcff")
     pen.ellipse((-120, 215, 260, 400), fill="#69a555")
     pen.ellipse((200, 230, 640, 420), fill="#78b258")
@@ -167,7 +167,7 @@ def _night(rng: random.Random) -> Picture:
         x = rng.random() * _CANVAS
         y = rng.random() * _HORIZON * 0.9
         radius = 1 + rng.random() * 2
-        pen.ellipse(_sides_of_circle(x, y, radius), fill="#fffadc")
+        pen.ellipse(_circle_box(x, y, radius), fill="#fffadc")
     pen.ellipse((400, 40, 460, 100), fill="#faf5d7")
     for left in range(-20, _CANVAS, 46):
         top = _HORIZON - 46 - rng.random() * 40
@@ -207,7 +207,7 @@ def _room(rng: random.Random) -> Picture:
     return canvas
 
 
-def _sides_of_circle(x: float, y: float, radius: float) -> tuple[float, ...]:
+def _circle_box(x: float, y: float, radius: float) -> tuple[float, ...]:
     return x - radius, y - radius, x + radius, y + radius
 
 
