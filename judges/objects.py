@@ -185,14 +185,14 @@ def _wanted_objects(entry: Mapping[str, Any], number: int) -> WantedObjects:
 def _label(entry: Mapping[str, Any]) -> str:
     label = entry["class"]
     if not isinstance(label, str) or not label.strip():
-        raise ValueError("a class must be a string")
+        raise ValueError(f"a class must be a non-empty string, got {json.dumps(label)}")
     return label
 
 
 def _count(entry: Mapping[str, Any]) -> int:
     count = entry.get("count", 1)
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError("a count must be a whole number of at least 1")
+        raise ValueError(f"a count must be a positive integer, got {json.dumps(count)}")
     return count
 
 
