@@ -127,7 +127,7 @@ def require_known_format(pack: Pack) -> None:
         hint = did_you_mean(pack.replies, NAMES, 0.5)
         formats = ", ".join(NAMES)
         raise VievalError(
-            f"{pack.path}: replies: unknown format {pack.replies!r}{hint}; known formats: {formats}"
+            f"{pack.path}: replies: unknown format {pack.replies!r}{hint or ';'} known formats: {formats}"
         )
 
 

@@ -127,13 +127,10 @@ def _require_known(
     """VievalError, with the nearest name, for one that is not known."""
     names = list(allowed)
     if name not in names:
-        hint = f"{what}{did_you_mean(name, names, 0.5)}"
+        hint = did_you_mean(name, names, 0.5) or ";"
         known_names = ", ".join(names) or "none"
-        _refuse(
-            pack,
-            key,
-            f"unknown name {name!r}{hint}; known names: {known_names}",
-        )
+        reason = f"unknown name {name!r}{what}{hint} known names: {known_names}"
+        _refuse(pack, key, reason)
 
 
 def _aspects(pack: Pack, allowed: Sequence[str]) -> list[str]:
@@ -340,7 +337,9 @@ def _network_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
         _refuse(pack, "scale", reason)
     if len(spec.aspects) > 1:
         aspects = " and ".join(spec.aspects)
-        reason = "must be about one aspect, because a network returns one number; got "
+        reason = (
+            "must have exactly one aspect, because a network returns one number; got "
+        )
         _refuse(pack, "questions", f"{reason}{aspects}")
     about = manifest.about
     return replace(

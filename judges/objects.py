@@ -157,7 +157,7 @@ def read_scene(text: str) -> WantedScene:
         reason = f": {error}" if type(error) is ValueError else ""
         raise VievalError(f"{_FORM}{reason}") from None
     if not include and not exclude:
-        raise VievalError(f"{_FORM}: no object")
+        raise VievalError(f"{_FORM}; it has no entry")
     tag = document.get("tag", COUNTING if exclude else "")
     return WantedScene(tuple(include), tuple(exclude), tag == COUNTING)
 
@@ -168,7 +168,9 @@ def _wanted_objects(entry: Mapping[str, Any], number: int) -> WantedObjects:
         raise ValueError(f"unknown color {color!r}; known colors: {', '.join(COLORS)}")
     relation, reference = entry.get("position") or ("", 0)
     if relation and relation not in RELATIONS:
-        raise ValueError(f"unknown position {relation!r}")
+        raise ValueError(
+            f"unknown position {relation!r}; known positions: {', '.join(RELATIONS)}"
+        )
     if relation and reference not in range(number):
         raise ValueError("a position must refer to an earlier entry")
     return WantedObjects(
@@ -183,14 +185,14 @@ def _wanted_objects(entry: Mapping[str, Any], number: int) -> WantedObjects:
 def _label(entry: Mapping[str, Any]) -> str:
     label = entry["class"]
     if not isinstance(label, str) or not label.strip():
-        raise ValueError("a class must be a string")
+        raise ValueError(f"a class must be a non-empty string, got {json.dumps(label)}")
     return label
 
 
 def _count(entry: Mapping[str, Any]) -> int:
     count = entry.get("count", 1)
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError("a count must be a whole number of at least 1")
+        raise ValueError(f"a count must be a positive integer, got {json.dumps(count)}")
     return count
 
 

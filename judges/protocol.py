@@ -158,7 +158,7 @@ class SampleId:
             self.draw,
             int,
             "SampleId.draw",
-            "a whole number of at least 0",
+            "a non-negative integer",
         )
 
     def __str__(self) -> str:

@@ -146,7 +146,7 @@ def find_entry(name: str, entries: Mapping[str, V], what: str) -> V:
         return entries[name]
     hint = did_you_mean(name, entries, 0.6)
     names = ", ".join(entries)
-    raise VievalError(f"unknown {what} {name!r}{hint}; known {what}s: {names}")
+    raise VievalError(f"unknown {what} {name!r}{hint or ';'} known {what}s: {names}")
 
 
 def load_entry_points(group: str, names: tuple[str, ...], kind: type[K]) -> list[K]:
@@ -176,7 +176,7 @@ def _iter_entry_points(
             _warn(f"skipping {origin}, which cannot be loaded ({reason})")
             continue
         if not loaded:
-            _warn(f"skipping {origin}, which has no {kind.__name__}")
+            _warn(f"skipping {origin}, which does not define a {kind.__name__}")
         yield from ((origin, description) for description in loaded)
 
 

@@ -65,6 +65,8 @@ def build(
         wording = wording.text_first()
         setting = PLAIN
     require_wording(SPEC, wording, setting)
+    if setting == PQ_INPUTS:
+        wording.require_questions([PQ_INPUTS], f"the setting {PQ_INPUTS}")
     wording = _add_inputs(wording, setting == PQ_INPUTS)
     examples = dict(options.examples) if setting == ONE_SHOT else {}
     questions = [
@@ -88,10 +90,6 @@ def _add_inputs(wording: Pack, has_inputs: bool) -> Pack:
     """
     questions = dict(wording.questions)
     question = questions.pop(PQ_INPUTS, None)
-    if has_inputs and not question:
-        raise VievalError(
-            f"prompt pack {wording.name} has no question {PQ_INPUTS!r}; use another setting or pack"
-        )
     if has_inputs and question:
         for kind in INPUTS:
             if f"SC_{kind}" in questions:

@@ -51,8 +51,8 @@ class VQAScoreOptions:
     )
     definition: Definition = option(
         "first_token",
-        "probability of the first answer token, or as in the authors' first release "
-        "(transformers only)",
+        "use the first token of the answer (first_token), or all of its tokens, as in the "
+        "authors' first release (sequence_mean; transformers only)",
     )
 
 

@@ -1,28 +1,12 @@
 """Contests for judges that vote, and what a scripted backbone says of them."""
 
-import itertools
 import json
 from dataclasses import replace
 
 from tests.playing import images_of, play, prepared
+from vieval_plugin import Contest, Image, Sample, SampleId, Status, Votes
 from vieval_plugin.judges import pairwise
-from vieval_plugin.judges.contests import (
-    BOTH_BAD,
-    BOTH_GOOD,
-    FIRST,
-    SECOND,
-    Contest,
-    Votes,
-)
-from vieval_plugin.judges.pairwise.question import LETTERS
-from vieval_plugin.judges.protocol import (
-    Image,
-    Probabilities,
-    Sample,
-    SampleId,
-    Status,
-    Text,
-)
+from vieval_plugin.judges.protocol import Probabilities, Text
 from vieval_plugin.prompts import packs
 
 PACK = "pairwise/v1"
@@ -44,31 +28,20 @@ SHOWN = {
     "sdie": ["source", "subject"],
     "mcic": ["concepts"],
 }
-SAID = {
-    "tig": "prompt",
-    "tie": "instruction",
-    "mie": "instruction",
-    "cig": "prompt",
-    "sdig": "prompt",
-    "mcic": "prompt",
-}
+SAID = dict.fromkeys(("tig", "cig", "sdig", "mcic"), "prompt")
+SAID |= dict.fromkeys(("tie", "mie"), "instruction")
 
 
-def contest(number=2, kind="tie", frames=0, texts=TEXTS):
+def contest(number=2, kind="tie", texts=TEXTS):
     """Candidates whose pictures are called after their numbers."""
 
     def candidate(n):
-        made = {f"frame_{f}": Image(f"{n}:{f}".encode()) for f in range(frames)} or {
-            "output": Image(str(n).encode())
-        }
-        return Sample(SampleId("b", kind, f"m{n}", "1"), {**CONDITIONS, **made}, texts)
+        images = {**CONDITIONS, "output": Image(str(n).encode())}
+        return Sample(SampleId("b", kind, f"m{n}", "1"), images, texts)
 
     votes = Votes("ranking") if number > 2 else Votes("four_way", "first")
-    return Contest(
-        SampleId("b", "part", "", "1"),
-        tuple(map(candidate, range(1, number + 1))),
-        votes,
-    )
+    candidates = tuple(map(candidate, range(1, number + 1)))
+    return Contest(SampleId("b", "part", "", "1"), candidates, votes)
 
 
 def build(reminders=1, **options):
@@ -80,23 +53,12 @@ def build(reminders=1, **options):
 
 def numbers(ask):
     """The candidates whose pictures an ask shows, in order."""
-    names = [image.source.decode().partition(":")[0] for image in images_of(ask)]
-    return [int(name) for name, _ in itertools.groupby(names) if name.isdigit()]
+    names = [image.source.decode() for image in images_of(ask)]
+    return [int(name) for name in names if name.isdigit()]
 
 
 def reply(better, reasoning="because"):
     return Text(json.dumps({"reasoning": reasoning, "better": better}))
-
-
-def knowing(vote):
-    """A backbone that knows the truth about a contest of two, wherever its candidates stand."""
-
-    def answer(ask):
-        if vote in (FIRST, SECOND):
-            return reply(LETTERS[numbers(ask).index(1 if vote == FIRST else 2)])
-        return reply({BOTH_GOOD: "both good", BOTH_BAD: "both bad"}[vote])
-
-    return answer
 
 
 def not_applicable(judged, **options):

@@ -6,19 +6,11 @@ from pathlib import Path
 
 from tests import playing
 from tests.playing import label_of
+from vieval_plugin import Image, Sample, SampleId
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.cigeval import plan as planned
 from vieval_plugin.judges.cigeval.questions import CIGEvalOptions, Setup
-from vieval_plugin.judges.protocol import (
-    Box,
-    Chat,
-    Failure,
-    Image,
-    Sample,
-    SampleId,
-    Text,
-    ToolResult,
-)
+from vieval_plugin.judges.protocol import Box, Chat, Failure, Text, ToolResult
 from vieval_plugin.prompts import packs
 
 PACK = packs.load("cigeval/v1")
@@ -44,37 +36,18 @@ GRAPH = json.dumps(
     {"objects": [{"name": "cat", "attributes": ["red"]}], "relations": []}
 )
 
+OUTPUT, EDIT = ["output"], ["source", "output"]
+CONTROL, SUBJECT = ["control", "output"], ["subject", "output"]
+CONCEPTS = {role: [role, "output"] for role in ("concept_1", "concept_2")}
 # task -> sub-questions with their images in order, and the planner's images
 ASKED = {
-    "tig": ({"prompt": ["output"]}, ["output"]),
-    "tie": (
-        {"edit": ["source", "output"], "restraint": ["source", "output"]},
-        ["source", "output"],
-    ),
-    "mie": (
-        {"edit": ["source", "output"], "restraint": ["source", "output"]},
-        ["source", "output"],
-    ),
-    "cig": (
-        {"control": ["control", "output"], "prompt": ["output"]},
-        ["control", "output"],
-    ),
-    "sdig": (
-        {"subject": ["subject", "output"], "prompt": ["output"]},
-        ["subject", "output"],
-    ),
-    "sdie": (
-        {"subject": ["subject", "output"], "background": ["source", "output"]},
-        ["source", "subject", "output"],
-    ),
-    "mcic": (
-        {
-            "concept_1": ["concept_1", "output"],
-            "concept_2": ["concept_2", "output"],
-            "prompt": ["output"],
-        },
-        ["concept_1", "concept_2", "output"],
-    ),
+    "tig": ({"prompt": OUTPUT}, OUTPUT),
+    "tie": ({"edit": EDIT, "restraint": EDIT}, EDIT),
+    "mie": ({"edit": EDIT, "restraint": EDIT}, EDIT),
+    "cig": ({"control": CONTROL, "prompt": OUTPUT}, CONTROL),
+    "sdig": ({"subject": SUBJECT, "prompt": OUTPUT}, SUBJECT),
+    "sdie": ({"subject": SUBJECT, "background": EDIT}, ["source", *SUBJECT]),
+    "mcic": ({**CONCEPTS, "prompt": OUTPUT}, [*CONCEPTS, "output"]),
 }
 BOX = Box(1, 2, 3, 4)
 

@@ -15,16 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.playing import label_of
-from vieval_plugin.judges.protocol import (
-    Ask,
-    Chat,
-    Image,
-    Message,
-    Reply,
-    Sample,
-    SampleId,
-    Text,
-)
+from vieval_plugin import Image, Sample, SampleId
+from vieval_plugin.judges.protocol import Ask, Chat, Message, Reply, Text
 from vieval_plugin.judges.t2i_eval.structure import Attribute, Entity, Relation
 
 
@@ -46,20 +38,14 @@ class Scene:
 
     @property
     def sample(self) -> Sample:
-        return Sample(
-            SampleId("own", "tig", "m", self.prompt[:12]),
-            {"output": self.picture},
-            {"prompt": self.prompt},
-        )
+        identity = SampleId("own", "tig", "m", self.prompt[:12])
+        return Sample(identity, {"output": self.picture}, {"prompt": self.prompt})
 
     @property
     def counts(self) -> tuple[int, int, int]:
         """Questions of appearance, of attributes, of relations."""
-        return (
-            len(self.entities),
-            sum(len(e.attributes) for e in self.entities),
-            len(self.relations),
-        )
+        attributes = sum(len(e.attributes) for e in self.entities)
+        return len(self.entities), attributes, len(self.relations)
 
 
 def entity(name: str, quantity: str = "unspecified", **attributes: str) -> Entity:
@@ -69,28 +55,15 @@ def entity(name: str, quantity: str = "unspecified", **attributes: str) -> Entit
 
 def extraction_json(scene: Scene, captions: bool) -> str:
     """The right extraction, as JSON in the asked shape."""
-    entities = [
-        {
-            "name": e.name,
-            **({"caption": f"a {e.name} seen"} if captions else {}),
-            "appearance_question": f"Does the {e.name} look real?",
-            "attributes": [
-                {
-                    "name": a.name,
-                    "value": a.value,
-                    "question": f"What is the {a.name} of the {e.name}?",
-                }
-                for a in e.attributes
-            ],
-        }
-        for e in scene.entities
-    ]
+    entities = []
+    for e in scene.entities:
+        asked = {a.name: f"What is the {a.name} of the {e.name}?" for a in e.attributes}
+        attributes = [{**vars(a), "question": asked[a.name]} for a in e.attributes]
+        looks = {"appearance_question": f"Does the {e.name} look real?"}
+        caption = {"caption": f"a {e.name} seen"} if captions else {}
+        entities.append({"name": e.name, **caption, **looks, "attributes": attributes})
     relations = [
-        {
-            "entities": list(r.entities),
-            "value": r.value,
-            "question": f"How do {' and '.join(r.entities)} relate?",
-        }
+        {**vars(r), "question": f"How do {' and '.join(r.entities)} relate?"}
         for r in scene.relations
     ]
     return json.dumps({"entities": entities, "relations": relations})
@@ -116,10 +89,8 @@ class Script:
     def answer(self, ask: Chat) -> str:
         label = label_of(ask)
         if label == "extraction":
-            return extraction_json(
-                self._by_prompt(ask),
-                any(isinstance(p, Image) for p in ask.messages[0].parts),
-            )
+            is_shown = any(isinstance(p, Image) for p in ask.messages[0].parts)
+            return extraction_json(self._by_prompt(ask), is_shown)
         if label in ("answers", "evaluation"):
             return self._whole(ask)
         stage = label.rsplit("/", 1)[1]
@@ -136,11 +107,8 @@ class Script:
         both = {key: f"{label} is worth {worth:g}"}
         if stage == "judgement":
             seen = {} if label.startswith("appearance") else {"answer": "seen"}
-            both = {
-                **seen,
-                "explanation": f"{label} is worth {worth:g}",
-                "score": worth,
-            }  # type: ignore[dict-item]
+            told = {"explanation": f"{label} is worth {worth:g}", "score": worth}
+            both = {**seen, **told}  # type: ignore[dict-item]
         return json.dumps(both)
 
     def _whole(self, ask: Chat) -> str:
@@ -149,15 +117,11 @@ class Script:
         scene = self._by_picture(ask) or self._by_prompt(ask)
         reply: dict[str, object] = {}
         for name, part in ask.schema["properties"].items():
-            values = {
-                "answer": f"{name} seen",
-                "explanation": f"{name} explained",
-                "score": scene.quality,
-            }
+            values: dict[str, Any] = {"score": scene.quality}
+            values |= {"answer": f"{name} seen", "explanation": f"{name} explained"}
             asked = part.get("properties")
-            reply[name] = (
-                {k: values[k] for k in asked} if asked else f"{name} of the picture"
-            )
+            text = f"{name} of the picture"
+            reply[name] = {k: values[k] for k in asked} if asked else text
         return json.dumps(reply)
 
     def _by_prompt(self, ask: Chat) -> Scene:
@@ -184,13 +148,8 @@ def over_http(model: Script) -> Callable[[dict[str, Any]], str]:
         schema = request["response_format"]["json_schema"]["schema"]
         if "probe" in schema["properties"]:
             return '{"probe": "vieval"}'
-        return model.answer(
-            Chat(
-                messages,
-                tuple(_label(schema["properties"], messages).split("/")),
-                schema,
-            )
-        )
+        path = tuple(_label(schema["properties"], messages).split("/"))
+        return model.answer(Chat(messages, path, schema))
 
     return reply
 
@@ -212,10 +171,7 @@ def _label(asked: dict[str, Any], messages: tuple[Message, ...]) -> str:
         return "answers"
     if set(asked) == {"reasoning", "score"}:
         return "overall/quality"
-    kind = (
-        "appearance"
-        if "how good something in it looks" in str(messages[0].parts[-1])
-        else "intrinsic"
-    )
+    is_looks = "how good something in it looks" in str(messages[0].parts[-1])
+    kind = "appearance" if is_looks else "intrinsic"
     stage = "judgement" if len(asked) > 1 else next(iter(asked))
     return f"{kind}/1/{stage}"

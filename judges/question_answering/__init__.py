@@ -52,7 +52,6 @@ from vieval_plugin.judges.stages import Notes, StageAsker, ask_one, read_as
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all, joined_steps
 from vieval_plugin.judges.vqascore import average_bounds, step_of, variants
 from vieval_plugin.prompts.pack import Pack
-from vieval_plugin.text.errors import VievalError
 
 Stage: TypeAlias = Literal["questions", "answers"]
 Questions: TypeAlias = Sequence[PromptQuestion]
@@ -99,11 +98,7 @@ def build(
         VievalError: the pack does not word the setting.
     """
     require_wording(SPEC, wording, setting)
-    for question in (f"{setting}_answer", f"{setting}_questions"):
-        if question not in wording.questions:
-            raise VievalError(
-                f"prompt pack {wording.name} has no question {question!r}, which {setting} requires"
-            )
+    wording.require_questions((f"{setting}_answer", f"{setting}_questions"), setting)
 
     def program(sample: Sample) -> Program:
         asker = StageAsker(wording, sample, options.backbones)

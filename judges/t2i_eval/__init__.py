@@ -62,7 +62,6 @@ from vieval_plugin.judges.t2i_eval.structure import (
     violations,
 )
 from vieval_plugin.prompts.pack import Pack
-from vieval_plugin.text.errors import VievalError
 
 __all__ = ["ABLATIONS", "SPEC", "T2IEvalOptions", "build", "titles"]
 
@@ -86,13 +85,10 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
     """
     require_wording(SPEC, wording, setting)
     at_once = options.mode == "framework" or setting == SINGLE_CALL
-    quality = ["quality"] if options.grades_explanations else []
-    for question in ("answers" if at_once else "overall", *quality):
-        if question not in wording.questions:
-            raise VievalError(
-                f"prompt pack {wording.name} has no question {question!r}, which "
-                f"judges.{SPEC.name}.mode and judges.{SPEC.name}.backbones require"
-            )
+    last_question = "answers" if at_once else "overall"
+    wording.require_questions([last_question], f"judges.{SPEC.name}.mode")
+    if options.grades_explanations:
+        wording.require_questions(["quality"], f"judges.{SPEC.name}.backbones")
     ablation = cast(Ablation, setting)
 
     def program(sample: Sample) -> Program:

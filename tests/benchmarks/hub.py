@@ -132,8 +132,6 @@ class HubCase:
     config: str | None
     part: str
     rows: Callable[[], list]
-    source: str
-    licence: str
     ready: str
 
 
@@ -144,8 +142,6 @@ HUB = [
         "image_edition",
         "edit",
         genai_rows,
-        "Jiang et al., GenAI Arena (2024)",
-        "CC BY 4.0",
         "3 contests (the published set has 919)",
     ),
     HubCase(
@@ -154,8 +150,6 @@ HUB = [
         None,
         "overall",
         lambda: [editscore_row(1, "overall"), editscore_row(2, "consistency")],
-        "Luo et al., EditScore (2025)",
-        "Apache-2.0",
         "1 contest (the published set has 1238)",
     ),
     HubCase(
@@ -164,8 +158,6 @@ HUB = [
         None,
         "all",
         lambda: editreward_rows("7", 2, {"AvsB": "A=B=Good"}),
-        "Wu et al., EditReward (2025)",
-        "Apache-2.0",
         "1 contest (the published set has 484)",
     ),
     HubCase(
@@ -174,8 +166,6 @@ HUB = [
         "edit",
         "edit",
         lambda: [mmrb2_row("x", "<image_0> Add a hat", ["grey"])],
-        "Hu et al., Multimodal RewardBench 2 (2025)",
-        "CC BY-NC 4.0",
         "1 contest (the published set has 1000)",
     ),
 ]

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.refusals import refusal
-from tests.tables import table
 from vieval_plugin.benchmarks import registry
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.judges.protocol import Status, Verdict
@@ -115,21 +113,6 @@ def write(root, *rows, columns=COLUMNS):
         writer.writeheader()
         writer.writerows(rows)
     return folder
-
-
-@pytest.mark.parametrize(
-    *table("what_is_wrong_with_a_line_is_told_with_file_and_line.jsonl")
-)
-def test_what_is_wrong_with_a_line_is_told_with_file_and_line(tmp_path, cells, said):
-    folder = write(tmp_path, row(0), row(1, **cells))
-    line = refusal(BENCHMARK.load, tmp_path, "all")
-    assert line.startswith(f"{folder / 'data.csv'}: line 3")
-    assert said in line
-
-
-def test_another_file_is_one_line(tmp_path):
-    write(tmp_path, row(), columns=COLUMNS[:-2])
-    assert "no column 'mos_align'" in refusal(BENCHMARK.load, tmp_path, "all")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ import pytest
 
 from tests.benchmarks.hub import LETTERS, hub_with, stored
 from tests.benchmarks.hub import editreward_rows as hub_rows
-from tests.refusals import refusal
-from tests.stored_results import write_lines
 from vieval_plugin.benchmarks import editreward_bench_tiger as tiger
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.judges.contests import RANKING, Votes, ranks
@@ -152,26 +150,6 @@ def test_rows_of_another_form_are_one_line(tmp_path, hub, rows, said):
     assert not report.complete
     assert said in report.lines[1]
     assert "\n" not in report.lines[1]
-
-
-# rows of our own form
-
-
-def candidate(model):
-    images = {"output": f"images/{model}.png"}
-    return {"image_model": model, "uid": "1", "images": images}
-
-
-@pytest.mark.parametrize("vote", ["2>1", "A>B>C"])
-def test_a_vote_on_other_candidates_is_located(tmp_path, vote):
-    path = tmp_path / "editreward_bench_tiger" / "all" / "contests.jsonl"
-    path.parent.mkdir(parents=True)
-    sides = [candidate(model) for model in "xyz"]
-    good = {"id": "a", "candidates": sides, "vote": "2>1=3"}
-    write_lines(path, [good, {**good, "id": "b", "vote": vote}])
-    line = refusal(BENCHMARK.load, tmp_path, "all")
-    assert line.startswith(f"{path}: line 2")
-    assert f"a vote must rank 3 candidates, such as 2>1=3, got '{vote}'" in line
 
 
 def test_published_numbers_stand_in_the_report_and_are_marked(tmp_path):

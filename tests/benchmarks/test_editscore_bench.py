@@ -73,7 +73,7 @@ def test_a_tie_is_wrong():
 @pytest.mark.parametrize(
     ("cells", "error"),
     [
-        ({"dimension": "beauty"}, "ValueError: dimension"),
+        ({"dimension": "beauty"}, "ValueError: unknown dimension"),
         ({"output_images": None}, "TypeError"),
     ],
 )

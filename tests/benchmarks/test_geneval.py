@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.local_site import answering
-from tests.refusals import refusal
 from tests.stored_results import read_lines
 from vieval_plugin.benchmarks import geneval, registry
 from vieval_plugin.benchmarks.benchmark import Preparing
@@ -151,39 +150,6 @@ def test_an_even_number_of_workers_who_tie_counts_half(tmp_path):
 )
 def test_an_answer_is_right_where_each_clause_holds(prompt, fields, right):
     assert geneval.is_right(read_scene(json.dumps(PROMPTS[prompt])), fields) is right
-
-
-def test_images_lie_as_geneval_lays_them_out(tmp_path):
-    folder = write(tmp_path, [(2, 3, answer(("1", ""), ("red", "")))])
-    [sample] = BENCHMARK.load(tmp_path, "colors")
-    assert str(sample.id) == "geneval/colors/clip/00002_0003.png"
-    image = folder / "clip" / "00002" / "samples" / "0003.png"
-    assert sample.images["output"].source == image
-    assert sample.ratings == {"SC": (1.0,)}
-    assert read_scene(sample.texts["objects"]).include[0].color == "red"
-    [line] = BENCHMARK.missing(tmp_path, "colors")
-    assert "1 of 1 images missing" in line
-    assert "<image model>/00000/samples/0000.png" in line
-
-
-def test_a_line_that_a_break_cut_off_is_left_out(tmp_path):
-    write(tmp_path, [(0, 0, answer(("2", ""))), ("below", 4, answer())])
-    assert len(BENCHMARK.load(tmp_path, "counting")) == 1
-
-
-def test_what_is_wrong_with_a_file_is_told_in_one_line(tmp_path):
-    folder = write(tmp_path, [(9, 0, answer())])
-    line = refusal(BENCHMARK.load, tmp_path, "counting")
-    assert "no prompt 9 in evaluation_metadata.jsonl" in line
-    (folder / "annotations_clip.csv").unlink()
-    line = refusal(BENCHMARK.load, tmp_path, "counting")
-    assert "annotations_clip.csv: no such file" in line
-    for wrong, said in (
-        ({"include": [{"class": ""}]}, "line 1: `objects` must use the format of"),
-        ({"tag": "colours"}, "unknown part 'colours' of geneval"),
-    ):
-        write(tmp_path, prompts=[{**PROMPTS[0], **wrong}])
-        assert said in refusal(GENERATED.load, tmp_path, "counting")
 
 
 def test_prompts_are_fetched_once(tmp_path, monkeypatch, shared_data):

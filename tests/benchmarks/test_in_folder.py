@@ -72,7 +72,7 @@ def test_incomplete_annotators_are_a_mean(write, tmp_path, capsys):
     benchmark.load(tmp_path, "all")
     [line] = capsys.readouterr().err.splitlines()
     assert f"SC of {samples[0].id} has 2 of 3 ratings" in line
-    assert "without a human ceiling; fill the empty cell" in line
+    assert "without a human ceiling; fill in the empty cell" in line
 
 
 def test_a_table_of_votes_becomes_contests(write, tmp_path):

@@ -2,7 +2,6 @@
 fetched.
 """
 
-import json
 from collections import Counter
 from itertools import permutations
 
@@ -10,8 +9,6 @@ import pytest
 
 from tests.benchmarks.hub import hub_with, stored
 from tests.benchmarks.hub import mmrb2_row as hub_row
-from tests.refusals import refusal
-from tests.tables import table
 from vieval_plugin.benchmarks import mmrb2
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.judges import viescore
@@ -52,45 +49,6 @@ def test_outputs_of_one_model_are_told_apart_and_prompts_are_groups(shared_data)
     # the same number stands for another prompt in another category
     groups = [contest.group for contest in BENCHMARK.load(shared_data, "t2i")]
     assert "oneigbench/Text_Rendering/124" in groups
-
-
-def pair(**cells):
-    contents = {f"response_{side}": f"response_{side}.jpg" for side in "ab"}
-    response = {
-        side: {"model_name": "m", "response_content": [["image", file]]}
-        for side, file in contents.items()
-    }
-    about = {"prompt_source": "wise", "prompt_metadata": {"id": 3}}
-    votes = {"chosen": "A", "human_annotations": [6, 4, 3]}
-    return {"id": "p", **response, **votes, **about, **cells}
-
-
-def write(root, *pairs):
-    path = root / "mmrb2" / "edit_response_only.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"pairs": pairs}))
-    return path
-
-
-def test_four_to_six_is_for_the_first(tmp_path):
-    write(tmp_path, pair())
-    [contest] = BENCHMARK.load(tmp_path, "edit")
-    assert contest.votes.annotators == ("first", "first", "second")
-    assert contest.kind == "tie"
-    assert contest.votes.scheme == "two_way"
-    assert contest.group == "wise/3"
-    found = [sample.id.uid for sample in contest.candidates]
-    assert found == ["response_a", "response_b"]
-
-
-@pytest.mark.parametrize(
-    *table("what_is_wrong_with_a_pair_is_told_with_file_and_row.jsonl")
-)
-def test_what_is_wrong_with_a_pair_is_told_with_file_and_row(tmp_path, cells, said):
-    path = write(tmp_path, pair(), pair(**{"id": "q", **cells}))
-    line = refusal(BENCHMARK.load, tmp_path, "edit")
-    assert line.startswith(f"{path}: row 1")
-    assert said in line
 
 
 @pytest.fixture

@@ -8,19 +8,15 @@ import pytest
 
 from tests import pairs
 from tests.extras import unpacking
-from tests.refusals import refusal
-from tests.tables import table
 from vieval_plugin import images
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.t2i_eval_bench import BENCHMARK
-from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from vieval_plugin.judges.protocol import Status, Verdict
 from vieval_plugin.judges.t2i_eval.reading import given_extraction
 from vieval_plugin.records import Provenance, response_json, target_json
 from vieval_plugin.results.documents import read_record
 
 BENCH = "t2i-eval-bench.json"
-QUESTION = {"question": "Is it red?", "entity": "cup"}
-BIG = {"entity": "cup", "question": "Is it big?"}
 
 
 @pytest.fixture
@@ -37,116 +33,11 @@ def prepare(folder):
 
 
 def edit(folder, name, change):
-    """Changes a file's document in place or, where `change` returns something, puts that in its
-    place.
-    """
+    """Changes a file's document in place."""
     path = folder / name
     document = json.loads(path.read_text())
-    path.write_text(json.dumps(change(document) or document))
-
-
-def test_a_pair_has_its_prompt_images_and_each_annotators_ratings(folder):
-    first, second, _ = samples(folder)
-    assert first.id == SampleId("t2i_eval_bench", "tig", "unnamed", "0")
-    assert first.texts == {"prompt": pairs.prompt(0)}
-    assert (first.kind, first.group) == ("tig", "0")
-    assert first.images["output"].source == folder / "images" / "made" / "0.jpg"
-    assert first.images["reference"].source == folder / "images" / "ref" / "0.png"
-    assert set(second.images) == {"output"}
-    for aspect, values in pairs.ratings(3).items():
-        name = "O" if aspect == "overall" else aspect
-        assert second.ratings[name] == tuple(values[:, 1])
-    assert len(second.ratings) == 4
-
-
-def test_an_image_may_be_named_from_its_folder_or_from_the_one_above(folder):
-    edit(folder, BENCH, lambda rows: rows[1].update(gt_image="images/made/1.jpg"))
-    found = samples(folder)[1].images["output"].source
-    assert found == folder / "images" / "made" / "1.jpg"
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        pytest.param(["Is it red?"], ["Is it red?"], id="texts"),
-        pytest.param([QUESTION], [QUESTION], id="objects"),
-        ([{"question": "Is it red?", "id": 7}], ["Is it red?"]),
-        ({"cup": [{"question": "Is it red?"}, "Is it big?"]}, [QUESTION, BIG]),
-        ({}, []),
-        (None, []),
-    ],
-)
-def test_questions_are_read_in_every_shape(folder, given, expected):
-    edit(folder, BENCH, lambda rows: rows[0].update(intrinsic_questions=given))
-    extraction = samples(folder)[0].annotations["extraction"]
-    assert extraction["intrinsic_questions"] == expected
-    found = extraction["appearance_questions"]
-    assert found == [{"entity": "cup", "question": "Does the cup look real?"}]
-    assert extraction["structured_info"] == "# Structure Information\n..."
-
-
-def test_a_pair_without_extraction_and_explanations_has_neither(folder):
-    def strip(rows):
-        for key in [key for key in rows[0] if key.endswith(("questions", "info_str"))]:
-            del rows[0][key]
-
-    edit(folder, BENCH, strip)
-    assert samples(folder)[0].annotations == {}
-
-
-def test_explanations_are_taken_where_they_are_peoples(folder):
-    def explain(rows):
-        said = {"manual_explanation": "good", "explanation": "a model's"}
-        rows[0]["overall"]["overall"] |= said
-        rows[0]["overall"]["intrinsic"]["explanation"] = "a model's"
-        said = {"manual_explanation": ["yes ", "", "quite"]}
-        rows[0]["appearance"] = [{"question": "Does the cup look real?", **said}]
-
-    edit(folder, "scores.json", explain)
-    told = [s.annotations.get("reference_explanations") for s in samples(folder)]
-    expected = {"overall": "good", "Does the cup look real?": "yes\nquite"}
-    assert told == [expected, None, None]
-
-
-def keyed(rows):
-    return {row["id"]: {"overall": row["overall"]} for row in rows}
-
-
-def spelt(rows):
-    for row in rows:
-        cells = row["overall"].items()
-        row["overall"] = {f"{name.upper()} quality": cell for name, cell in cells}
-
-
-def numbered(rows):
-    for row in rows:
-        row["id"] = int(row["id"])
-
-
-def without_mean(rows):
-    for row in rows:
-        for cell in row["overall"].values():
-            cell["manual_score"].pop()
-
-
-@pytest.mark.parametrize("change", [keyed, spelt, numbered, without_mean])
-def test_scores_are_read_in_every_shape(folder, change):
-    before = samples(folder)
-    edit(folder, "scores.json", change)
-    assert samples(folder) == before
-
-
-def test_scores_that_name_pairs_by_position_belong_to_them(folder):
-    before = [sample.ratings for sample in samples(folder)]
-
-    def rename(rows):
-        for row in rows:
-            row["id"] = f"COCO_{9 - int(row['id'])}"
-
-    edit(folder, BENCH, rename)
-    after = samples(folder)
-    assert [sample.ratings for sample in after] == before
-    assert [sample.id.uid for sample in after] == ["COCO_9", "COCO_8", "COCO_7"]
+    change(document)
+    path.write_text(json.dumps(document))
 
 
 @pytest.mark.parametrize("absent", [None, "N/A"])
@@ -167,28 +58,6 @@ def test_a_score_that_was_not_given_is_nan_in_a_result_too(folder, absent):
     response = response_json(sample.id, Verdict({}, Status.OK), source)
     record = read_record(response, target)
     assert repr(record.ratings) == repr(dict(sample.ratings))
-
-
-@pytest.mark.parametrize(*table("malformed_t2i_eval_rows.jsonl"))
-def test_a_malformed_row_is_one_line_that_names_it(folder, name, keys, cells, message):
-    """`cells` take the place of those of the second row, or of what lies at its `keys`."""
-
-    def spoil(rows):
-        cell = rows[1]
-        for key in keys:
-            cell = cell[key]
-        cell.update(cells)
-
-    edit(folder, name, spoil)
-    line = refusal(samples, folder)
-    assert message in line
-    assert name in line
-
-
-def test_a_file_that_is_no_list_is_one_line(folder):
-    edit(folder, BENCH, lambda rows: {"rows": rows})
-    said = "t2i-eval-bench.json: must contain a list of objects; put"
-    assert said in refusal(samples, folder)
 
 
 @unpacking

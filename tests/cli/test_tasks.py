@@ -61,7 +61,7 @@ def test_a_part_of_a_name_or_a_pattern_chooses_tasks(listed, given):
     assert rows["in"] == [f"in all rows: {common}"]
     assert rows["vieval_demo_viescore"][1:] == ["a model that judges"]
     found = rows["generate_vieval_demo_viescore"][1:]
-    assert found == ["a model that makes images and a model that judges"]
+    assert found == ["a model that generates images and a model that judges"]
 
 
 def test_every_task_is_in_the_list_of_its_benchmark(listed):

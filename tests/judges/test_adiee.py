@@ -14,7 +14,7 @@ from tests.tables import table
 from vieval_plugin import Image, Sample, SampleId, Status
 from vieval_plugin.backends.image_tools.tools import run
 from vieval_plugin.images import decode, pixels
-from vieval_plugin.judges.adiee import SPELLINGS, UNLIKELY, read_number
+from vieval_plugin.judges.adiee import read_number
 from vieval_plugin.judges.adiee.question import answer_text, form_of, question_text
 from vieval_plugin.judges.probabilities import mean_bounds
 from vieval_plugin.judges.protocol import Probabilities, Text, UseTool
@@ -37,19 +37,6 @@ def sample(uid="1", kind="tie", image_model="mine"):
     return Sample(SampleId("b", kind, image_model, uid), images, texts, kind=kind)
 
 
-def judged(*replies, **options):
-    """The judge of these options, answered in this order."""
-    program = prepared("adiee", **options).program(sample())
-    return play(program, *([reply] for reply in replies))
-
-
-def told(numbers, total=1.0):
-    """Probabilities of numbers, spelt without a space."""
-    spelt = {str(number): value * total for number, value in numbers.items()}
-    low = tuple(spelt.get(text, 0.0) for text in SPELLINGS)
-    return Probabilities(low, low)
-
-
 @pytest.mark.parametrize("kind", ["tie", "mie"])
 def test_a_number_in_the_words_asked_for_is_the_score(kind):
     sentence = answer_text(form_of("1", PACK).answer, "...", PACK)
@@ -69,35 +56,6 @@ def test_what_is_read_of_a_reply(reply, status, scores):
     assert (found.status, found.scores) == (status, tuple(scores))
 
 
-def test_what_cannot_be_read_is_asked_again_once_and_never_made_up():
-    played = judged(Text("quite good"), Text("8"))
-    assert played.verdict.scores == {"O": 0.8}
-    assert played.verdict.status is Status.REPAIRED
-    assert "could not be used" in text_of(played.rounds[1][0])
-    unread = judged(Text("quite good"), Text("very good")).verdict
-    assert (unread.scores, unread.status) == ({}, Status.PARSE_FAILURE)
-
-
-def test_the_expected_number_is_the_mean_of_the_numbers():
-    played = judged(told({0: 0.1, 1: 0.2, 10: 0.5}, total=0.9), mode="expected")
-    [ask] = played.asks
-    assert (ask.definition, ask.continuations) == ("beginning", SPELLINGS)
-    spelt = {f"{space}{number}" for space in ("", " ") for number in range(11)}
-    assert set(ask.continuations) == spelt
-    value = (0.2 * 1 + 0.5 * 10) / 0.8 / 10
-    assert played.verdict.scores["O"] == pytest.approx(value)
-    assert played.verdict.bounds["O"] == pytest.approx((value, value))
-    assert (played.verdict.status, played.verdict.findings) == (Status.OK, ())
-
-
-def test_a_model_that_says_no_number_is_told_of():
-    rarely = judged(told({5: 1.0}, total=0.01), mode="expected").verdict
-    assert (rarely.scores["O"], rarely.findings) == (pytest.approx(0.5), (UNLIKELY,))
-    unknown = Probabilities((0.0,) * len(SPELLINGS), (0.01,) * len(SPELLINGS))
-    verdict = judged(unknown, mode="expected").verdict
-    assert (verdict.scores, verdict.status) == ({}, Status.PARSE_FAILURE)
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_bounds_of_a_mean_hold_every_mean_and_are_reached(seed):
     rng = np.random.default_rng(seed)
@@ -110,16 +68,6 @@ def test_bounds_of_a_mean_hold_every_mean_and_are_reached(seed):
     # the mean of a weight is between those of its ends, so all extremes are at corners
     bounds = mean_bounds(list(low), list(low + wide), [0, 1 / 3, 2 / 3, 1])
     assert bounds == pytest.approx((min(means), max(means)))
-
-
-def test_an_interval_has_its_middle_as_score():
-    low, high = [0.0] * len(SPELLINGS), [0.0] * len(SPELLINGS)
-    for text, ends in {"1": (0.0, 0.5), "10": (0.0, 0.5), "5": (0.5, 0.5)}.items():
-        low[SPELLINGS.index(text)], high[SPELLINGS.index(text)] = ends
-    known = Probabilities(tuple(low), tuple(high))
-    verdict = judged(known, mode="expected").verdict
-    assert verdict.bounds["O"] == pytest.approx((0.3, 0.75))
-    assert verdict.scores["O"] == pytest.approx((0.3 + 0.75) / 2)
 
 
 def test_the_words_are_drawn_for_an_instruction_and_all_are_drawn():
@@ -146,7 +94,8 @@ def test_a_pack_without_questions_or_answers_is_one_line(kind):
 @pytest.mark.parametrize("mode", ["prompt", "expected"])
 def test_joined_images_are_one_with_the_source_on_the_left(mode):
     judge = prepared("adiee", images="joined", mode=mode)
-    reply = Text("Score: 5") if mode == "prompt" else told({5: 1.0})
+    even = (1 / 22,) * 22
+    reply = Text("Score: 5") if mode == "prompt" else Probabilities(even, even)
     answer = lambda ask: run(ask) if isinstance(ask, UseTool) else reply
     played = play(judge.program(sample()), answer=answer)
     [image] = images_of(played.asks[1])

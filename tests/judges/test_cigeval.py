@@ -1,5 +1,6 @@
 """CIGEval, played through with scripted replies: a plan, tools, a rating for each sub-question."""
 
+import dataclasses
 import json
 
 import pytest
@@ -22,7 +23,8 @@ from tests.refusals import refuses
 from tests.tables import table
 from vieval_plugin import Status
 from vieval_plugin.judges import tools
-from vieval_plugin.judges.cigeval.plan import read_plan
+from vieval_plugin.judges.cigeval import plan as planned
+from vieval_plugin.judges.cigeval import react
 from vieval_plugin.judges.protocol import Box, Failure, Text, ToolResult, UseTool
 from vieval_plugin.judges.tools import Tool, from_json
 
@@ -38,56 +40,99 @@ PHRASES = {
 }
 
 
-def planned(task):
-    """How many entries a plan has by the released code: mcic's concepts share one."""
-    return 2 if task == "mcic" else len(ASKED[task][0])
+def use(tool, *phrases, scores=()):
+    """A turn that calls a tool or rates."""
+    call = {"thought": "hm", "tool": tool, "phrases": phrases, "score": scores}
+    return json.dumps({**call, "reasoning": "because" if scores else ""})
 
 
-def ratings(task, *values):
-    names = ASKED[task][0]
-    rated = zip(names, values or [5] * len(names), strict=True)
-    return {f"{name}/rating": score(value) for name, value in rated}
+RATED = use("none", scores=[5])
 
 
-def graphs(*names):
-    """The scene graph of the source and the output, for sub-questions."""
-    roles = ("source", "output")
-    return {f"{name}/scene_graph {role}": GRAPH for name in names for role in roles}
+def said(reply):
+    """A reply as a table writes it: a rating, a text, a result or a failure."""
+    if not isinstance(reply, dict):
+        return reply if isinstance(reply, str) else score(reply)
+    if "failure" in reply:
+        return Failure(Status.TOOL_ERROR, reply["failure"])
+    return ToolResult(tuple(Box(*sides) for sides in reply.get("boxes", ())))
 
 
-def played(task, entries, *improvements, replies=(), without=(), only=None):
-    judge = built(*improvements, only=only)
-    planned = entries if isinstance(entries, str) else plan(*entries)
-    given = {"plan": planned, **ratings(task), **dict(replies)}
-    return play(judge(sample(task, without)), given)
+def played(task, entries=(), *improvements, graphs=(), turns=None, **case):
+    """CIGEval on a case: each sub-question is rated 5 unless `replies` or `turns` say else."""
+    about = {key: case[key] for key in ("only", "reminders") if key in case}
+    judge = built(*improvements, form=planned if turns is None else react, **about)
+    replies = {"plan": entries if isinstance(entries, str) else plan(*entries)}
+    for name in ASKED[task][0]:
+        replies |= {f"{name}/rating": score(5), f"{name}/turn 1": RATED}
+    for role in ("source", "output"):
+        replies |= {f"{name}/scene_graph {role}": GRAPH for name in graphs}
+    for name, answers in (turns or {}).items():
+        for number, answer in enumerate(answers, start=1):
+            is_call = isinstance(answer, list)
+            turn = use(*answer) if is_call else use("none", scores=[answer])
+            replies[f"{name}/turn {number}"] = turn
+    given = {label: said(reply) for label, reply in case.get("replies", {}).items()}
+    return play(judge(sample(task, case.get("without", ()))), {**replies, **given})
 
 
 def shown(game, label):
     return names(game.shown(label))
 
 
-def step(played, label):
-    [found] = [step for step in played.verdict.trace if step.label == label]
-    return found
+def steps(game):
+    return {step.label: step for step in game.verdict.trace}
+
+
+def as_json(arguments):
+    """Arguments of a tool as a table writes them."""
+    sides = dataclasses.astuple
+    plain = lambda one: sides(one) if isinstance(one, Box) else str(one.source)
+    return json.loads(json.dumps(arguments, default=plain))
+
+
+@pytest.mark.parametrize(*table("cigeval_plays.jsonl"))
+def test_a_case_is_played_as_written(case):
+    improvements = case.get("improvements", ())
+    inputs = {"graphs", "turns", "only", "reminders", "replies", "without"}
+    chosen = {key: value for key, value in case.items() if key in inputs}
+    game = played(case["task"], case.get("plan", ()), *improvements, **chosen)
+    verdict = game.verdict
+    assert verdict.scores == case.get("scores", {"SC": 0.5})
+    assert verdict.status == case.get("status", "ok")
+    assert list(verdict.findings) == case["findings"]
+    assert verdict.rationale == case.get("rationale", verdict.rationale)
+    assert game.labels == case.get("labels", game.labels)
+    assert game.labels[0] == case.get("first", game.labels[0])
+    for label, images in case.get("shown", {}).items():
+        assert shown(game, label) == images
+    for label, words in case.get("told", {}).items():
+        assert words in game.text(label)
+    for label, arguments in case.get("arguments", {}).items():
+        assert as_json(game.asked(label).arguments) == arguments
+    for label, offered in case.get("offered", {}).items():
+        assert game.asked(label).schema["properties"]["tool"]["enum"] == offered
+    for label, reason in case.get("reasons", {}).items():
+        assert steps(game)[label].reason.endswith(reason)
+        assert steps(game)[label].status.usable is (not reason)
+
+
+def counted(task):
+    """How many entries a plan has by the released code: mcic's concepts share one."""
+    return 2 if task == "mcic" else len(ASKED[task][0])
 
 
 @pytest.mark.parametrize("task", ASKED)
 def test_each_call_gets_its_images_in_order(task):
     names, seen_by_planner = ASKED[task]
-    game = played(task, [None] * planned(task))
+    game = played(task, [None] * counted(task))
     assert game.labels == [["plan"], [f"{name}/rating" for name in names]]
     assert shown(game, "plan") == seen_by_planner
+    turns = played(task, turns={})
+    assert turns.labels == [[f"{name}/turn 1" for name in names]]
     for name, images in names.items():
         assert shown(game, f"{name}/rating") == images
-
-
-def test_the_lowest_sub_score_over_ten_is_sc():
-    game = played("mcic", [None, None], replies=ratings("mcic", 9, 2.5, 7))
-    assert game.verdict.scores == {"SC": 0.25}
-    assert game.verdict.status is Status.OK
-    told = "concept_1: because\nconcept_2: because\nprompt: because"
-    assert game.verdict.rationale == told
-    assert step(game, "concept_2/rating").scores == (2.5,)
+        assert shown(turns, f"{name}/turn 1") == images
 
 
 def test_the_planner_reads_the_sub_questions_the_texts_and_the_tools():
@@ -103,25 +148,9 @@ def test_the_planner_reads_the_sub_questions_the_texts_and_the_tools():
     assert game.asked("plan").schema["properties"]["plan"]["minItems"] == 2
 
 
-def test_without_any_tools_nothing_is_planned():
-    game = played("tie", [], only=())
-    assert game.labels == [["edit/rating", "restraint/rating"]]
-    assert game.verdict.scores == {"SC": 0.5}
-    assert game.verdict.findings == ()
-
-
-def test_concepts_that_come_side_by_side_are_taken_apart():
-    game = played("mcic", [None, None], without=("concept_1", "concept_2"))
-    assert game.labels[0] == ["half concept_1", "half concept_2"]
-    asked = game.asked("half concept_2")
-    assert asked.arguments == {"image": picture("concepts"), "side": "right"}
-    assert shown(game, "plan") == ["half concept_1", "half concept_2", "output"]
-    assert shown(game, "concept_2/rating") == ["half concept_2", "output"]
-
-
 @pytest.mark.parametrize("task", PHRASES)
 def test_grounding_looks_for_what_the_released_code_looks_for(task):
-    game = played(task, ["grounding"] * planned(task))
+    game = played(task, ["grounding"] * counted(task))
     for name, phrase in PHRASES[task].items():
         roles = ASKED[task][0][name]
         for role in roles:
@@ -135,73 +164,17 @@ def test_grounding_looks_for_what_the_released_code_looks_for(task):
         assert tools.registry()["grounding"].note in game.text(f"{name}/rating")
 
 
-def test_tools_of_different_sub_questions_run_at_once():
-    game = played("tie", ["grounding", "grounding"])
-    assert game.labels[1] == [
-        *("edit/grounding source", "edit/grounding output"),
-        *("restraint/grounding source", "restraint/grounding output"),
-    ]
-    assert len(game.labels) == 4
-
-
-def test_an_image_in_which_nothing_is_found_stays_as_it_is():
-    nothing = {"subject/grounding subject": ToolResult()}
-    game = played("sdig", ["grounding", None], replies=nothing)
-    assert shown(game, "subject/rating") == ["subject", "subject/highlight output"]
-    assert "In the subject picture it found nothing" in game.text("subject/rating")
-
-
-def test_difference_shows_its_largest_box_in_both_images_at_the_size_of_the_first():
-    boxes = (Box(0, 0, 9, 9), Box(20, 20, 22, 22))
-    replies = {"edit/difference": ToolResult(boxes)}
-    game = played("mie", ["difference", None], replies=replies)
-    source, output = picture("source"), picture("output")
-    asked = game.asked("edit/difference").arguments
-    assert asked == {"first": source, "second": output}
-    for role, image in (("source", source), ("output", output)):
-        asked = game.asked(f"edit/highlight {role}").arguments
-        assert asked == {"image": image, "boxes": boxes[:1], "like": source}
-    assert shown(game, "edit/rating") == HIGHLIGHTED
-    assert shown(game, "restraint/rating") == ["source", "output"]
-    assert from_json(step(game, "edit/difference").answer) == ToolResult(boxes)
-    every = played("mie", ["difference", None], "all_differences", replies=replies)
-    assert every.asked("edit/highlight output").arguments["boxes"] == boxes
-
-
-HIGHLIGHTED = ["edit/highlight source", "edit/highlight output"]
-
-
-def test_no_difference_leaves_both_images_and_says_so():
-    replies = {"edit/difference": ToolResult()}
-    game = played("mie", ["difference", None], replies=replies)
-    assert shown(game, "edit/rating") == ["source", "output"]
-    assert "No region was found" in game.text("edit/rating")
-
-
-def test_with_the_mask_success_is_looked_for_inside_and_over_editing_outside():
-    game = played("mie", ["difference", "difference"], "mask")
-    for name, side in (("edit", "inside"), ("restraint", "outside")):
-        asked = game.asked(f"{name}/difference").arguments
-        assert (asked["side"], asked["mask"]) == (side, picture("mask"))
-
-
 @pytest.mark.parametrize("task", [task for task in ROLES if task != "mie"])
 def test_difference_is_for_mask_guided_edits_alone_by_the_released_code(task):
-    game = played(task, ["difference"] * planned(task))
+    game = played(task, ["difference"] * counted(task))
     assert not [ask for ask in game.asks if isinstance(ask, UseTool)]
     assert game.verdict.scores == {"SC": 0.5}
     assert set(game.verdict.findings) == {"plan: forbidden tool"}
 
 
-def test_difference_serves_text_guided_edits_where_that_is_chosen():
-    game = played("tie", ["difference", None], "difference_on_tie")
-    assert shown(game, "edit/rating") == HIGHLIGHTED
-
-
 def test_a_scene_graph_is_asked_of_its_own_backbone_for_each_image_with_the_same_words():
-    replies = graphs("edit", "restraint")
-    game = played("tie", ["scene_graph", "scene_graph"], replies=replies)
-    asked = [game.asked(label) for label in replies]
+    game = played("tie", ["scene_graph"] * 2, graphs=["edit", "restraint"])
+    asked = [ask for ask in game.asks if "scene_graph" in playing.label_of(ask)]
     assert {ask.backbone for ask in asked} == {"scene_graph"}
     assert len({ask.messages[0].parts[1] for ask in asked}) == 1
     # the same image is asked about in the same words, so that stores and backends answer it once
@@ -211,61 +184,9 @@ def test_a_scene_graph_is_asked_of_its_own_backbone_for_each_image_with_the_same
     assert f"Scene graph of the source picture: {GRAPH}" in game.text("edit/rating")
 
 
-def test_text_in_the_images_is_told():
-    game = played("sdig", [None, "ocr"])
-    assert "Text in the output picture: EXIT" in game.text("prompt/rating")
-    assert shown(game, "prompt/rating") == ["output"]
-
-
-def test_a_named_entity_takes_the_place_of_the_whole_text():
-    entry = {"used": True, "tool": "grounding", "reasoning": ""}
-    first = {"task_id": 1, **entry, "entities": ["hat", " "]}
-    second = {"task_id": 2, **entry, "entities": []}
-    entries = json.dumps({"plan": [first, second]})
-    whole = ("make the hat red",)
-    for improvements, phrases in ((("named_entity",), ("hat",)), ((), whole)):
-        game = played("tie", entries, *improvements)
-        assert game.asked("edit/grounding output").arguments["phrases"] == phrases
-        assert game.asked("restraint/grounding output").arguments["phrases"] == whole
-
-
-def test_both_subjects_share_an_entry_unless_each_is_planned():
-    shared = played("mcic", ["grounding", None])
-    first, second = (f"concept_{n}/grounding output" for n in (1, 2))
-    assert {first, second} <= set(shared.labels[1])
-    each = played("mcic", ["grounding", None, None], "plan_each_subject")
-    assert first in each.labels[1]
-    assert not any(second in wave for wave in each.labels)
-    assert "3. " in each.text("plan")
-
-
-# Bad plans: the rating goes on without a tool, and what was wrong is a step and is counted.
-
-
-@pytest.mark.parametrize(*table("bad_plan_entries.jsonl"))
-def test_a_bad_entry_is_counted_and_rated_without_a_tool(entries, finding, reason):
-    game = played("tie", entries, only=("grounding", "difference", "scene_graph"))
-    assert game.labels == [["plan"], ["edit/rating", "restraint/rating"]]
-    assert (game.verdict.scores, game.verdict.status) == ({"SC": 0.5}, Status.OK)
-    assert game.verdict.findings == ("plan: no tool", finding)
-    bad = step(game, "plan/restraint")
-    assert (bad.status, bad.reason) == (Status.PARSE_FAILURE, reason)
-    assert step(game, "plan/edit").status is Status.OK
-
-
-@pytest.mark.parametrize("tool", ["grounding", "difference", "scene_graph", "ocr"])
-def test_no_tool_is_used_on_a_control_image(tool):
-    game = played("cig", [tool, None])
-    assert game.labels == [["plan"], ["control/rating", "prompt/rating"]]
-    assert shown(game, "control/rating") == ["control", "output"]
-    assert game.verdict.findings == ("plan: forbidden tool", "plan: no tool")
-    assert step(game, "plan/control").reason == "tools do not support guidance maps"
-
-
 def test_an_unreadable_plan_is_asked_for_again_and_then_done_without():
     unread = [Text("use everything")], [Text("I would rather not plan.")]
-    ratings = [Text(score(5)), Text(score(5))]
-    game = playing.play(built()(sample("tie")), *unread, ratings)
+    game = playing.play(built()(sample("tie")), *unread, [Text(score(5))] * 2)
     assert game.labels == [["plan"], ["plan"], ["edit/rating", "restraint/rating"]]
     assert "could not be used" in game.rounds[1][0].messages[-1].parts[0]
     verdict = game.verdict
@@ -275,47 +196,49 @@ def test_an_unreadable_plan_is_asked_for_again_and_then_done_without():
     assert plans == [Status.PARSE_FAILURE] * 4
 
 
-@pytest.mark.parametrize(*table("plans_as_written.jsonl"))
-def test_a_plan_is_read_in_the_forms_that_models_write(entries):
-    game = played("tie", entries, replies=graphs("edit"))
-    assert game.verdict.findings == ("plan: scene_graph", "plan: no tool")
-
-
 UNREADABLE = ["{" * 5000, "[1, 2]", '{"plan": {"task_id": 1}}']
 
 
 @pytest.mark.parametrize("entries", [*UNREADABLE, '{"plan": [{"tool": "ocr"}]}'])
 def test_a_plan_of_another_shape_is_unreadable(entries):
-    assert read_plan(entries).status is Status.PARSE_FAILURE
-
-
-def test_a_tool_that_fails_is_counted_and_the_question_rated_without_it():
-    lost = {"subject/grounding output": Failure(Status.TOOL_ERROR, "out of memory")}
-    game = played("sdig", ["grounding", None], replies=lost)
-    assert shown(game, "subject/rating") == ["subject", "output"]
-    assert tools.registry()["grounding"].note not in game.text("subject/rating")
-    assert game.verdict.scores == {"SC": 0.5}
-    failed = "tool failed: grounding"
-    assert game.verdict.findings == ("plan: grounding", failed, "plan: no tool")
-    assert step(game, "subject/grounding output").reason == "out of memory"
-
-
-def test_a_rating_that_cannot_be_read_leaves_no_score():
-    replies = {"edit/rating": score(9), "restraint/rating": "rather good"}
-    verdict = play(built(only=(), reminders=0)(sample("tie")), replies).verdict
-    assert (verdict.scores, verdict.status) == ({}, Status.PARSE_FAILURE)
+    assert planned.read_plan(entries).status is Status.PARSE_FAILURE
 
 
 def test_every_call_has_a_step_of_its_label_with_the_reply_word_for_word():
-    replies = graphs("restraint")
-    game = played("tie", ["grounding", "scene_graph"], replies=replies)
-    answers = {step.label: step.answer for step in game.verdict.trace}
+    tools_used = ("grounding", "scene_graph")
+    game = played("tie", tools_used, graphs=["restraint"])
+    answers = {label: step.answer for label, step in steps(game).items()}
     assert len(answers) == len(game.verdict.trace)
     assert {label for wave in game.labels for label in wave} <= set(answers)
-    assert answers["plan"] == plan("grounding", "scene_graph")
+    assert answers["plan"] == plan(*tools_used)
     assert answers["restraint/scene_graph source"] == GRAPH
     assert answers["edit/rating"] == score(5)
     assert from_json(answers["edit/grounding output"]) == ToolResult((BOX,))
+
+
+# The second form: the model calls tools itself, in turns, then rates.
+
+
+def test_a_call_and_what_it_found_are_turns_of_the_conversation():
+    turns = {"edit": [["grounding", "hat"], ["Scene Graph"], 8]}
+    game = played("tie", turns=turns, graphs=["edit/turn 2"])
+    last = game.asked("edit/turn 3").messages
+    roles = ["user", "assistant", "user", "assistant", "user"]
+    assert [message.role for message in last] == roles
+    assert last[1].parts == (use("grounding", "hat"),)
+    assert GRAPH in last[4].parts[0]
+
+
+def test_an_unreadable_turn_is_asked_for_again_and_left_out_of_the_conversation():
+    program = built(form=react)(sample("tig"))
+    found = ToolResult((BOX,), "EXIT")
+    replies = [Text("let me see")], [Text(use("ocr"))], [found], [Text(RATED)]
+    _, [again], [tool], [after] = playing.play(program, *replies).rounds
+    assert "could not be used" in again.messages[-1].parts[0]
+    assert tool.arguments == {"image": picture("output")}
+    assert [message.role for message in after.messages] == ["user", "assistant", "user"]
+    assert after.messages[1].parts == (use("ocr"),)
+    assert "Text in the output picture: EXIT" in after.messages[2].parts[-1]
 
 
 def prepared(setting="paper", **options):
@@ -334,6 +257,9 @@ def test_settings_remove_tools_and_the_released_code_knows_no_ocr():
     assert offered(prepared().judge) == every
     every.remove("grounding")
     assert offered(prepared("no_grounding").judge) == every
+    in_turns = prepared("react", removed=("grounding", "ocr"))
+    [ask] = playing.first_asks(in_turns.judge(sample("tig")))
+    assert "3 times at most" in ask.messages[0].parts[-1]
 
 
 def test_improvements_are_named_beside_the_setting():

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 
 from tests.playing import play
 from tests.tables import table
-from vieval_plugin import Image, Sample, SampleId, Status, Verdict
+from vieval_plugin import Contest, Image, Sample, SampleId, Status, Verdict, Votes
 from vieval_plugin.judges.contests import (
     SCHEMES,
-    Contest,
-    Votes,
     candidate_program,
     candidates_of,
     contest_verdict,

@@ -2,14 +2,12 @@
 
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests import in_process
+from tests import brightness, in_process
 from tests.fake_server import FakeServer, named
-from tests.pictures import plain
 from tests.playing import play
 from tests.refusals import refuses
 from vieval_plugin.cli import read_options, serve
@@ -101,23 +99,6 @@ def viescore(options, setting=None):
 EDIT = sample_of(SampleId("own", "tie", "mine", "1"))
 
 
-def test_a_lazy_judge_asks_about_quality_only_where_overall_depends_on_it():
-    program = viescore(LAZY).program
-    decided = play(program(EDIT), [answer(0, 9)])
-    assert decided.labels == [["SC"]]
-    assert decided.verdict.scores == {"SC": 0.0, "O": 0.0}
-    assert decided.verdict.status is Status.OK
-    [_, quality] = decided.verdict.trace
-    assert (quality.path, quality.status) == (("PQ",), Status.NOT_ASKED)
-    asked = play(program(EDIT), [answer(4, 9)], [answer(9, 9)])
-    assert asked.labels == [["SC"], ["PQ"]]
-    full = play(viescore(FULL).program(EDIT), [answer(4, 9), answer(9, 9)]).verdict
-    scores = {name: full.scores[name] for name in ("SC", "O")}
-    assert asked.verdict == replace(full, scores=scores)
-    failed = play(program(EDIT), [Failure(Status.API_ERROR, "cut")]).verdict
-    assert (failed.scores, failed.status) == ({}, Status.API_ERROR)
-
-
 def test_quality_of_a_lazy_run_is_no_score_of_its_judge_as_it_lacks_the_failed_edits():
     prepared = viescore(LAZY)
     assert prepared.spec.aspects == prepared.provenance.aspects == ("SC", "O")
@@ -126,8 +107,6 @@ def test_quality_of_a_lazy_run_is_no_score_of_its_judge_as_it_lacks_the_failed_e
 
 def test_one_aspect_is_one_question():
     prepared = viescore(SC)
-    played = play(prepared.program(EDIT), [answer(4, 9)])
-    assert played.verdict.scores == {"SC": 0.4}
     assert prepared.provenance.aspects == ("SC",)
     assert prepared.calls == "1"
     options = Config.model_validate(prepared.provenance.options)
@@ -150,25 +129,6 @@ def test_an_aspect_that_no_question_is_about_is_refused_with_those_that_are():
     refuses(alone, prepare, "t2i_eval", None, options)
 
 
-@pytest.mark.parametrize(
-    ("combined", "lazily"),
-    [("min", 1), ("product", 1), ("geometric_mean", 1), ("mean", 2)],
-)
-def test_a_judge_in_a_file_is_lazy_where_a_zero_decides(tmp_path, combined, lazily):
-    form = 'Answer as JSON: {"score": [n], "reasoning": "..."}'
-    asked = {"text": form, "images": ["output"], "scores": ["a"]}
-    judge = {"name": "lazily", "kinds": ["tig"], "scale": [0, 10]}
-    judge["questions"] = {"SC": asked, "PQ": asked}
-    path = tmp_path / "mine.yaml"
-    path.write_text(json.dumps({**judge, "combine": {"O": combined}}))
-    prepared = prepare(str(path), None, Config.model_validate({"judges": LAZY}))
-    image = sample_of(SampleId("own", "tig", "mine", "1"))
-    reply = lambda ask: answer(0) if ask.path == ("SC",) else answer(6)
-    played = play(prepared.program(image), answer=reply)
-    assert played.calls == lazily
-    assert played.verdict.scores["O"] == (0.0 if lazily == 1 else 0.3)
-
-
 def test_a_host_reports_one_aspect_as_beside_the_others(shared_data, tmp_path):
     logs = shared_data / "viescore_logs" / "results_gpt4o_0shot"
     task, metrics = "imagenhub_viescore_cig", {}
@@ -184,36 +144,28 @@ def test_a_host_reports_one_aspect_as_beside_the_others(shared_data, tmp_path):
     assert not any("PQ" in name for name in metrics["sc"])
 
 
-def drawn(folder):
-    """Images of two generators and their prompts in a folder; the flags that rank them."""
-    for generator, blue in (("a", 200), ("b", 7)):
-        (folder / generator).mkdir()
-        for number in range(6):
-            colour = plain((40 * number, 90, blue), (32, 32))
-            (folder / generator / f"{number}.png").write_bytes(colour)
-    prompts = "".join(f"a thing {number}\n" for number in range(6))
-    (folder / "prompts.txt").write_text(prompts)
-    return [folder / "a", folder / "b", "--prompts", folder / "prompts.txt"]
-
-
 @pytest.mark.parametrize(
-    ("flags", "calls", "mean"),
-    [(["--aspects", "SC"], 12, "SC"), (["--lazy"], 20, "O")],
+    ("flags", "calls", "mean"), [(["--aspects", "SC"], 12, "SC"), (["--lazy"], 20, "O")]
 )
 def test_a_ranking_is_by_what_was_asked(store, tmp_path, vieval, flags, calls, mean):
     sc = iter(range(100))
+    for name, base in (("a", 0.8), ("b", 0.3)):
+        levels = lambda prompt, draw, base=base: base + prompt / 99
+        brightness.images(tmp_path, name, levels, 6)
+    folders = [tmp_path / "a", tmp_path / "b"]
 
     def reply(request):
         schema = request["response_format"]["json_schema"]["schema"]
         if "probe" in schema["properties"]:
             return '{"probe": "vieval"}'
         count = schema["properties"]["score"]["minItems"]
-        about_sc = "a thing" in json.dumps(request)
+        about_sc = "a grey square" in json.dumps(request)
         scores = [next(sc) % 3 * 5] if about_sc else [6] * count
         return json.dumps({"score": scores, "reasoning": "because"})
 
     with FakeServer(reply=reply) as server:
-        ranking = vieval("rank", *drawn(tmp_path), *named(server), *flags).out
+        prompts = ["--prompts", brightness.prompts(tmp_path, 6)]
+        ranking = vieval("rank", *folders, *prompts, *named(server), *flags).out
         # it is asked first whether it enforces schemas
         assert server.stats()["requests"] == calls + 1
     assert f"Mean {mean} of a: " in ranking

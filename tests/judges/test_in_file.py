@@ -13,23 +13,20 @@ from tests import bounds
 from tests.extras import needs
 from tests.judge_files import LEGIBILITY
 from tests.judges.viescore_answers import ORDER, SUB_SCORES, answer, sample
-from tests.playing import first_asks, play, prepared
+from tests.playing import play, prepared
 from tests.prompts.hostile import BOMBS, REFUSED
 from tests.refusals import refusal
 from tests.tables import table
+from vieval_plugin import Status
 from vieval_plugin.backends.metrics.networks.dual_encoder import DualEncoder
 from vieval_plugin.backends.metrics.networks.served import ServedScorer
 from vieval_plugin.backends.metrics.networks.value_head import ValueHead
 from vieval_plugin.benchmarks import tasks
 from vieval_plugin.judges import registry
-from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import (
     Box,
     Failure,
     Measurement,
-    Probabilities,
-    SampleId,
-    Status,
     Text,
     ToolResult,
     UseTool,
@@ -96,121 +93,6 @@ def test_viescore_as_a_file_asks_what_viescore_asks(kind, tmp_path):
     assert first.verdict == second.verdict
     built_in, in_file = (judge.spec for judge in judges)
     assert (built_in.needs, built_in.aspects) == (in_file.needs, in_file.aspects)
-
-
-@pytest.mark.parametrize(
-    ("combination", "score"),
-    [("min", 0.4), ("mean", 0.65), ("product", 0.36), ("geometric_mean", 0.6)],
-)
-def test_sub_scores_combine_within_an_aspect_and_across(file, combination, score):
-    questions = {"SC": question(scores=("a", "b")), "PQ": question()}
-    combine = {"SC": combination, "O": "mean"}
-    judge = prepared(file(questions=questions, combine=combine))
-    verdict = judged(judge, [answer(9, 4), answer(10)]).verdict
-    wanted = {"SC": score, "PQ": 1.0, "O": (score + 1) / 2}
-    assert verdict.scores == pytest.approx(wanted)
-    half = judged(judge, [answer(9, 4), Text("no idea")], [Text("none")]).verdict
-    assert set(half.scores) == {"SC"}
-
-
-def test_a_scale_has_ends_and_a_direction(file):
-    judge = prepared(file(scale=[1, 5], better="lower"))
-    played = judged(judge, [answer(2)])
-    items = played.asks[0].schema["properties"]["score"]["items"]
-    assert items == {"type": "number", "minimum": 1, "maximum": 5}
-    assert played.verdict.scores == {"PQ": 0.75}
-    for beyond in (0, 6):
-        again = judged(judge, [answer(beyond)], [answer(1)])
-        assert "from 1 to 5" in again.asks[1].messages[-1].parts[0]
-        assert again.verdict.scores == {"PQ": 1.0}
-        assert again.verdict.status is Status.REPAIRED
-
-
-@pytest.mark.parametrize(
-    ("reply", "status"),
-    [(" 7.5\n", "ok"), ("Score: 7.5/10", "repaired"), ("about 7", None)],
-)
-def test_a_reply_may_be_one_number(file, reply, status):
-    judge = prepared(file(replies="number"))
-    played = judged(judge, [Text(reply)], *([] if status else [[Text("none")]]))
-    assert played.asks[0].schema is None
-    if status:
-        verdict = played.verdict
-        assert (verdict.scores, verdict.status) == ({"PQ": 0.75}, status)
-    else:
-        assert played.asks[1].messages[-1].parts[0].endswith("with one number alone.")
-
-
-def test_a_reply_may_be_labelled_lines(file):
-    shown = question("Rate it.", ("Fidelity", "Sharpness"))
-    path = file(replies="labelled_lines", scale=[1, 5], questions={"PQ": shown})
-    half = "A little soft.\nFidelity (1-5): 4"
-    whole = f"{half}\nSharpness (1-5): 2"
-    played = judged(prepared(path), [Text(half)], [Text(whole)])
-    assert played.asks[0].schema is None
-    assert played.asks[1].messages[-1].parts[0].endswith("its number behind it.")
-    verdict = played.verdict
-    assert (verdict.scores, verdict.status) == ({"PQ": 0.25}, Status.REPAIRED)
-    assert verdict.rationale == "PQ: A little soft."
-
-
-@pytest.mark.parametrize(
-    ("more", "read"),
-    [
-        (', "text": "STOP", "confidence": 0.3', True),
-        ("", False),
-        (', "text": "STOP", "reasoning": "x"', True),
-    ],
-)
-def test_an_answer_has_the_keys_shown_and_optional_ones(file, more, read):
-    questions = {"PQ": question('Rate it as {"score": [n], "text": "..."}', ("a",))}
-    optional = ["confidence"]
-    path = file(replies="free_json", optional=optional, questions=questions)
-    first = [Text(f'{{"score": [5]{more}}}')]
-    game = judged(prepared(path), first, *([] if read else [[Text("none")]]))
-    assert game.asks[0].schema is None
-    assert game.verdict.scores == ({"PQ": 0.5} if read else {})
-
-
-def test_an_expected_value_over_answers_and_its_interval(file):
-    answers = {"Yes": 1, "No": 0}
-    judge = prepared(file(replies="expected", scale=[0, 1], answers=answers))
-    known = Probabilities((0.1, 0.1, 0.5, 0.1), (0.1, 0.1, 0.5, 0.1))
-    played = judged(judge, [known])
-    [ask] = played.asks
-    assert ask.continuations == ("No", " No", "Yes", " Yes")
-    assert played.verdict.scores == {"PQ": pytest.approx(0.75)}
-    wide = Probabilities((0.0, 0.1, 0.5, 0.1), (0.2, 0.1, 0.5, 0.1))
-    bounds = judged(judge, [wide]).verdict.bounds["PQ"]
-    assert bounds == pytest.approx((0.6 / 0.9, 0.6 / 0.7))
-    numbers = prepared(file(replies="expected", scale=[1, 3], better="lower"))
-    [first] = first_asks(numbers.program(sample("tig")))
-    assert first.continuations[:2] == ("3", " 3")
-
-
-CHOOSE = """\
-name: clearer
-kinds: [tie]
-questions:
-  choice:
-    text: |
-      The instruction was: {{ instruction }}. The original: {{ places.source }}
-      {% for candidate in candidates %}{{ candidate.name }}: {{ candidate.place }} {% endfor %}
-      Which is clearer? Answer as JSON: {"reasoning": "...", "better": "A" or "B"}
-    images: [source, output]
-replies: two_way
-"""
-
-
-def test_a_choice_among_candidates_is_asked_in_both_orders(file):
-    judge = prepared(file(CHOOSE))
-    candidates = tuple(sample("tie") for _ in "ab")
-    contest = Contest(SampleId("own", "tie", "", "1"), candidates)
-    better = [Text(f'{{"reasoning": "x", "better": "{letter}"}}') for letter in "AB"]
-    played = play(judge.program(contest), better)
-    assert [ask.path for ask in played.asks] == [("forward",), ("reverse",)]
-    assert played.verdict.choice.votes == {"forward": "first", "reverse": "first"}
-    assert (judge.spec.rates, judge.spec.aspects) == ("contest", ())
 
 
 def test_a_network_answers_in_place_of_a_model(file):
@@ -386,8 +268,3 @@ def test_a_prompt_that_asks_for_no_text_needs_none(file):
     verdict = play(judge.judge(poster_of("a cat")), [answer(9, 9), answer(9)]).verdict
     assert verdict.status is Status.OK
     assert verdict.scores == pytest.approx({"SC": 0.9, "PQ": 0.9, "O": 0.9})
-
-
-@pytest.mark.parametrize(*table("wrong_requirements.jsonl"))
-def test_what_is_wrong_with_a_requirement_is_one_line(file, changes, message):
-    assert message in refusal(lambda: registry.judge(file(**{**POSTER, **changes})))

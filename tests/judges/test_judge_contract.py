@@ -10,23 +10,10 @@ import pytest
 
 from tests.judges.viescore_answers import sample
 from tests.playing import play, prepared
+from vieval_plugin import Image, SampleId, Status
 from vieval_plugin.benchmarks import vieval_demo
-from vieval_plugin.judges import registry, tools
+from vieval_plugin.judges import protocol, registry, tools
 from vieval_plugin.judges.contests import Contest
-from vieval_plugin.judges.protocol import (
-    Chat,
-    Failure,
-    Image,
-    Likelihood,
-    Measure,
-    Measurement,
-    Probabilities,
-    SampleId,
-    Status,
-    Text,
-    ToolResult,
-    UseTool,
-)
 from vieval_plugin.judges.stages import MISSING, REFUSED, REPEATED, UNREADABLE
 from vieval_plugin.judges.t2i_eval.asker import UNANSWERED
 from vieval_plugin.results.lookup import conversation
@@ -82,16 +69,18 @@ def instance(schema, number, counter):
 
 def reply(ask, number, counter):
     match ask:
-        case Chat():
-            return Text(json.dumps(instance(ask.schema or {}, number, counter)))
-        case Likelihood():
+        case protocol.Chat():
+            return protocol.Text(
+                json.dumps(instance(ask.schema or {}, number, counter))
+            )
+        case protocol.Likelihood():
             shares = (1 / (len(ask.continuations) + 1),) * len(ask.continuations)
-            return Probabilities(shares, shares)
-        case Measure():
-            return Measurement(0.5)
-        case UseTool(tool="ocr" | "objects"):
-            return ToolResult()
-    return Failure(Status.TOOL_ERROR, "no tool")
+            return protocol.Probabilities(shares, shares)
+        case protocol.Measure():
+            return protocol.Measurement(0.5)
+        case protocol.UseTool(tool="ocr" | "objects"):
+            return protocol.ToolResult()
+    return protocol.Failure(Status.TOOL_ERROR, "no tool")
 
 
 def answering(number=0):
@@ -113,7 +102,7 @@ def shown(judge):
 @cases
 def test_a_failed_call_is_its_status_and_no_score(name, setting, mode):
     judge = made(name, setting, mode)
-    gone = Failure(Status.API_ERROR, "gone")
+    gone = protocol.Failure(Status.API_ERROR, "gone")
     verdict = play(judge.program(shown(judge)), answer=lambda ask: gone).verdict
     assert (verdict.status, verdict.scores) == (Status.API_ERROR, {})
     assert verdict.reason == "gone"
@@ -146,7 +135,7 @@ def test_every_call_has_a_step_and_a_verdict_leads_back_to_it(name, setting, mod
     played = play(judge.program(judged), answer=answering())
     asked = {ask.path for ask in played.asks}
     assert asked <= {step.path for step in played.verdict.trace}
-    if all(isinstance(ask, Chat | Likelihood) for ask in played.asks):
+    if all(isinstance(ask, protocol.Chat | protocol.Likelihood) for ask in played.asks):
         exchanges = conversation(judge.program, judged, played.verdict)
         assert len(exchanges) == len(played.asks)
         assert all(exchange.ask in played.asks for exchange in exchanges)
@@ -186,7 +175,7 @@ def test_a_question_has_one_schema_in_a_run(name, setting, mode, kind):
     for number in range(4):
         played = play(judge(numbered(spec, kind, number)), answer=answering(number))
         for ask in played.asks:
-            if isinstance(ask, Chat):
+            if isinstance(ask, protocol.Chat):
                 question = tuple(part for part in ask.path if not part.isdigit())
                 schemas[question].add(json.dumps(ask.schema))
     varying = {"/".join(question) for question, s in schemas.items() if len(s) > 1}
@@ -215,11 +204,11 @@ ATTRIBUTE = {"name": SAID, "value": SAID, "question": SAID}
 STRUCTURE = {"entities": [{"name": SAID, "attributes": [ATTRIBUTE]}]}
 UNKNOWN_TOOL = {"tool": SAID, "plan": [{"task_id": 1, "tool": SAID}], "score": 7}
 REPLIES = {
-    "refused by the server": Failure(Status.REFUSAL, SAID),
-    "prose": Text(SAID),
-    "refused in words": Text(f"I'm sorry, I can't assist with that. {SAID}"),
-    "an unknown tool": Text(json.dumps(UNKNOWN_TOOL)),
-    "a structure of its own": Text(json.dumps(STRUCTURE)),
+    "refused by the server": protocol.Failure(Status.REFUSAL, SAID),
+    "prose": protocol.Text(SAID),
+    "refused in words": protocol.Text(f"I'm sorry, I can't assist with that. {SAID}"),
+    "an unknown tool": protocol.Text(json.dumps(UNKNOWN_TOOL)),
+    "a structure of its own": protocol.Text(json.dumps(STRUCTURE)),
 }
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.builders import a_table
 from tests.extras import needs
 from tests.pictures import plain
 from tests.playing import play, prepared
@@ -206,8 +207,11 @@ def test_the_judge_asks_once_and_computes_its_reason():
     assert json.loads(step.answer)["boxes"][0] == [0, 0, 10, 9]
 
 
+DOG = {"include": [{"class": "dog"}]}
+
+
 def test_without_colors_no_model_of_colors_is_asked_for():
-    program = prepared("objects").program(sample('{"include": [{"class": "dog"}]}'))
+    program = prepared("objects").program(sample(json.dumps(DOG)))
     played = play(program, [to_result([])])
     assert played.asks[0].arguments["colored"] == ()
     assert (played.verdict.scores["SC"], played.verdict.rationale) == (0, "no dog")
@@ -219,21 +223,16 @@ def test_a_scene_of_another_form_is_not_applicable():
     assert "must use the format of GenEval" in verdict.reason
 
 
-DOG = {"include": [{"class": "dog"}]}
-QUOTED = json.dumps(DOG).replace('"', '""')
-COLUMNS = {
-    "s.jsonl": json.dumps({"image": "a.png", "prompt": "a dog", "objects": DOG}),
-    "s.csv": f'image,prompt,objects\na.png,a dog,"{QUOTED}"',
-}
-
-
-@pytest.mark.parametrize("name", COLUMNS)
-def test_a_column_of_objects_is_read(tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "objects"), [("s.jsonl", DOG), ("s.csv", json.dumps(DOG))]
+)
+def test_a_column_of_objects_is_read(tmp_path, name, objects):
     (tmp_path / "a.png").write_bytes(plain("red"))
-    (tmp_path / name).write_text(f"{COLUMNS[name]}\n")
-    [row] = read_samples(tmp_path / name)
-    assert row.sample.kind == "tig"
-    assert json.loads(row.sample.texts["objects"]) == DOG
+    row = {"image": "a.png", "prompt": "a dog", "objects": objects}
+    a_table(tmp_path / name, [row])
+    [read] = read_samples(tmp_path / name)
+    assert read.sample.kind == "tig"
+    assert json.loads(read.sample.texts["objects"]) == DOG
 
 
 @needs("torch", "transformers")

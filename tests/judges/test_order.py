@@ -122,11 +122,6 @@ def test_a_text_that_speaks_of_images_above_it_is_not_turned(tmp_path, text):
     refuses("refers to images above", viescore.build, options, plain, "text_first")
 
 
-def test_an_unknown_order_is_refused(tmp_path):
-    path = written(tmp_path, "text_last")
-    refuses("order: Input should be 'images_first'", packs.load, path)
-
-
 def test_contests_place_their_images_in_the_text():
     pack = packs.load("pairwise/v1").text_first()
     unsupported = "does not support `order: text_first`"

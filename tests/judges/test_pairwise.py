@@ -17,7 +17,6 @@ from tests.asked_contests import (
     TEXTS,
     build,
     contest,
-    knowing,
     known,
     not_applicable,
     numbers,
@@ -27,12 +26,11 @@ from tests.asked_contests import (
 from tests.pictures import plain
 from tests.playing import first_asks, images_of, play, prepared, text_of
 from vieval_plugin import Image, Sample, SampleId, Status
-from vieval_plugin.judges import pairwise
-from vieval_plugin.judges.contests import FIRST, SCHEMES, SECOND, Contest, ranks
-from vieval_plugin.judges.pairwise import preference_of, step_of
+from vieval_plugin.judges.contests import SCHEMES, Contest, ranks
+from vieval_plugin.judges.pairwise import step_of
 from vieval_plugin.judges.pairwise.question import LETTERS, presentation_order
 from vieval_plugin.judges.pairwise.reading import reader, schema
-from vieval_plugin.judges.protocol import Failure, Measurement, Probabilities, Text
+from vieval_plugin.judges.protocol import Probabilities, Text
 from vieval_plugin.records import fingerprint, response_json, target_json
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.results.lookup import conversation
@@ -65,14 +63,6 @@ def test_conditions_are_shown_once_and_candidates_below_letters(kind, form):
         assert TEXTS["subject" if kind == "sdie" else SAID[kind]] in text
         is_prompt = SAID.get(kind) == "prompt"
         assert text.count("as the prompt says it") == is_prompt
-
-
-def test_both_orders_are_asked_at_once_and_one_where_one_is_wanted():
-    both = play(build()(contest()), answer=knowing(FIRST))
-    assert both.labels == [["forward", "reverse"]]
-    played = play(build(orders="one")(contest()), answer=knowing(FIRST))
-    assert played.labels == [["forward"]]
-    assert dict(played.verdict.choice.votes) == {"forward": FIRST}
 
 
 @pytest.mark.parametrize(
@@ -120,59 +110,6 @@ def test_what_the_schema_lets_through_is_read(form, number, answer):
         assert {read(reply(word).text).value for word in words} == set(SCHEMES[form])
 
 
-@pytest.mark.parametrize("vote", SCHEMES["four_way"])
-def test_a_backbone_that_knows_the_truth_is_right_in_both_orders(vote):
-    verdict = play(build()(contest()), answer=knowing(vote)).verdict
-    assert dict(verdict.choice.votes) == {"forward": vote, "reverse": vote}
-    assert (verdict.status, verdict.findings, verdict.scores) == (Status.OK, (), {})
-    assert verdict.rationale == "forward: because\nreverse: because"
-
-
-@pytest.mark.parametrize(
-    ("replies", "votes"),
-    [
-        ("AA", (FIRST, SECOND)),
-        ("BB", (SECOND, FIRST)),
-        (("both good", "both bad"), ("both_good", "both_bad")),
-    ],
-)
-def test_two_votes_that_differ_are_inconsistent(replies, votes):
-    verdict = play(build()(contest()), list(map(reply, replies))).verdict
-    assert tuple(verdict.choice.votes.values()) == votes
-    assert (verdict.status, verdict.findings) == (Status.OK, ("inconsistent",))
-
-
-UNREAD = [
-    (Failure(Status.REFUSAL, "the filter"), Status.REFUSAL),
-    (Measurement(1.0), Status.API_ERROR),
-    (Text("What lovely pictures."), Status.PARSE_FAILURE),
-]
-
-
-@pytest.mark.parametrize(("bad", "status"), UNREAD)
-@pytest.mark.parametrize(
-    ("unread", "other", "vote"),
-    [("forward", "reverse", FIRST), ("reverse", "forward", SECOND)],
-)
-def test_an_unread_order_has_its_status_and_no_vote(bad, status, unread, other, vote):
-    answer = lambda ask: bad if ask.path == (unread,) else reply("B")
-    verdict = play(build(0)(contest()), answer=answer).verdict
-    assert verdict.status is status
-    assert dict(verdict.choice.votes) == {other: vote}
-    statuses = {step.path[0]: step.status for step in verdict.trace}
-    assert statuses == {unread: status, other: Status.OK}
-    assert verdict.findings == ()
-
-
-def test_a_reply_that_cannot_be_read_is_asked_for_again():
-    first = [Text("A or B, hard to say."), reply("B")]
-    played = play(build()(contest()), first, [reply("A")])
-    assert played.labels == [["forward", "reverse"], ["forward"]]
-    assert "no JSON object found" in text_of(played.asks[-1])
-    assert played.verdict.status is Status.REPAIRED
-    assert dict(played.verdict.choice.votes) == {"forward": FIRST, "reverse": FIRST}
-
-
 def test_two_way_takes_no_tie():
     [forward, _] = first_asks(build(answers="two_way")(contest()))
     assert forward.schema["properties"]["better"]["enum"] == ["A", "B"]
@@ -201,13 +138,6 @@ def test_a_true_ranking_is_the_same_in_both_orders(truth):
     assert (verdict.status, verdict.findings) == (Status.OK, ())
 
 
-def test_a_ranking_by_position_is_inconsistent_and_turned_round():
-    places = Text('{"reasoning": "x", "places": {"A": 1, "B": 2, "C": 2}}')
-    verdict = play(build()(contest(3)), answer=lambda ask: places).verdict
-    assert dict(verdict.choice.votes) == {"forward": "1>2=3", "reverse": "3>1=2"}
-    assert verdict.findings == ("inconsistent",)
-
-
 def one_unread(ask):
     return Text("no idea") if ask.path == ("reverse",) else reply("both bad")
 
@@ -232,6 +162,8 @@ def test_a_verdict_is_kept_and_its_conversation_had_again(mode, answer):
     written = response_json(judged.id, verdict, judge.provenance, print_of)
     record = read_record(written, target_json(judged))
     assert record.verdict == verdict
+    titles = judge.spec.titles(verdict.trace)
+    assert {step.path for step in verdict.trace} == set(titles)
     settings = {"answer": ("four_way",), "expected": ("expected",)}
     assert record.provenance.settings == settings[mode]
     exchanges = conversation(judge.program, judged, record.verdict)
@@ -246,46 +178,6 @@ def test_a_verdict_is_kept_and_its_conversation_had_again(mode, answer):
         assert unit.score is None
     examples = {example.id for unit in units for example in unit.examples}
     assert len(examples) == len(units)
-
-
-def test_titles_belong_to_the_steps():
-    trace = play(build()(contest()), answer=knowing(FIRST)).verdict.trace
-    assert {step.path for step in trace} == set(pairwise.SPEC.titles(trace))
-
-
-def expected(*replies):
-    """The played judge by probabilities."""
-    return play(build(mode="expected")(contest()), list(replies))
-
-
-def preferences(**wanted):
-    return pytest.approx(wanted)
-
-
-def test_a_preference_is_the_difference_and_turned_round():
-    played = expected(known(0.6, 0.2), known(0.1, 0.5, 0.05))
-    assert {ask.continuations for ask in played.asks} == {("A", " A", "B", " B")}
-    choice = played.verdict.choice
-    assert dict(choice.preferences) == preferences(forward=0.4, reverse=0.4)
-    assert dict(choice.votes) == {}
-    verdict = played.verdict
-    assert (verdict.status, verdict.findings, verdict.scores) == (Status.OK, (), {})
-    by_position = expected(known(0.7, 0.1), known(0.6, 0.2)).verdict
-    found = dict(by_position.choice.preferences)
-    assert found == preferences(forward=0.6, reverse=-0.4)
-    assert by_position.findings == ("inconsistent",)
-
-
-def test_an_answer_that_begins_otherwise_is_counted():
-    verdict = expected(known(0.1, 0.05), known(0.3, 0.6)).verdict
-    assert verdict.findings == ("neither letter is likely",)
-
-
-@pytest.mark.parametrize("lost", [Failure(Status.API_ERROR, "no"), Text("A")])
-def test_one_order_without_probabilities_leaves_the_other(lost):
-    verdict = expected(lost, known(0.2, 0.7)).verdict
-    assert verdict.status is Status.API_ERROR
-    assert dict(verdict.choice.preferences) == preferences(reverse=0.5)
 
 
 def test_bounds_are_all_that_is_possible_and_no_more():
@@ -304,16 +196,6 @@ def test_bounds_are_all_that_is_possible_and_no_more():
         top, bottom = first[1] + 1e-9, second[0] - 1e-9
         reached = [a - b for a, b in corners if first[0] <= a <= top and b >= bottom]
         assert (min(reached), max(reached)) == pytest.approx((least, most))
-
-
-def test_what_is_known_to_an_interval_only_is_said_so():
-    unlisted = Probabilities((0.6, 0.0, 0.0, 0.0), (0.6, 0.01, 0.1, 0.1))
-    verdict = expected(unlisted, unlisted).verdict
-    assert verdict.bounds["forward"] == pytest.approx((0.4, 0.61))
-    assert verdict.bounds["reverse"] == pytest.approx((-0.61, -0.4))
-    assert verdict.choice.preferences["reverse"] == pytest.approx(-0.505)
-    assert verdict.trace[1].bounds == pytest.approx((0.4, 0.61))
-    assert preference_of((0.0, 0.0), "reverse") == (0.0, 0.0)
 
 
 OTHER_SOURCE = {**CONDITIONS, "source": Image(b"other"), "output": Image(b"2")}

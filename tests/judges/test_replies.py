@@ -1,11 +1,8 @@
-"""Replies in tables: what is read at once, and what when the same reply comes to the one further
-question; what a careful reader takes for scores; and habits of chatty servers, end to end.
+"""Replies in tables: what is read at once or when asked again, and habits of chatty servers.
 
-Half of each table of good and bad replies and more was written by people who had not seen the reader
-or its words. `labelled_replies.jsonl` holds replies of our own, most of them hostile.
-`labelled_log_rows.jsonl` names rows of the public logs, whose texts are read from ../shared/data:
-`guessed` is a reply that the log's authors could not read, `reasoning` a text about scores that is
-given to the reader as if it were a reply, `reply` the answer as it was.
+At least half of the good and bad replies are `blind`: by people who had not seen the reader. Rows of
+`labelled_log_rows.jsonl` are a reply that a log's authors could not read (`guessed`), a text about
+scores in place of a reply (`reasoning`), or the answer as it was (`reply`).
 """
 
 import json

@@ -6,17 +6,16 @@ from pathlib import Path
 import pytest
 
 from tests.playing import label_of, play
+from tests.tables import table
+from vieval_plugin import Image, Status, Verdict
 from vieval_plugin.judges.parsing import parse_number, reply_schema
 from vieval_plugin.judges.protocol import (
     Chat,
     Failure,
-    Image,
     Measurement,
     Message,
     Probabilities,
-    Status,
     Text,
-    Verdict,
 )
 from vieval_plugin.judges.structured_chat import (
     CONFIRMED,
@@ -162,22 +161,14 @@ def test_a_refusal_in_words_is_asked_again_and_its_beginning_is_listed():
     assert failure == f"no JSON object found; the reply: {refusal[:120]!r}"
 
 
-CUT = {
-    "right behind the answer": (GOOD.text, (7, 8)),
-    "behind a fence": (f"Here is my rating:\n```json\n{GOOD.text}\n```", (7, 8)),
-    "after thinking": (f"<think>hm</think>{GOOD.text}", (7, 8)),
-    "in the reasoning": ('{"score": [7, 8], "reasoning": "it is', ()),
-    "text after the answer": (f"{GOOD.text} And now", ()),
-    "within a score": ('{"score": [7, 1', ()),
-}
-
-
-@pytest.mark.parametrize(("text", "scores"), CUT.values(), ids=CUT)
-def test_a_cut_reply_counts_if_its_answer_is_whole(text, scores):
-    final = scored(Text(text, cut=True), reminders=0).final
-    assert final.scores == scores
-    assert final.status is (Status.REPAIRED if scores else Status.PARSE_FAILURE)
-    assert final.cut is True
+@pytest.mark.parametrize(*table("answers_within_text.jsonl"))
+def test_an_answer_counts_if_it_is_whole_and_alone_or_if_two_replies_agree(
+    replies, reminders, scores, status, is_confirmed
+):
+    found = scored(*(Text(**reply) for reply in replies), reminders=reminders)
+    assert (found.final.scores, found.final.status) == (tuple(scores), status)
+    assert found.steps[0].cut is replies[0].get("cut")
+    assert (CONFIRMED in found.findings) is is_confirmed
 
 
 def number_of(*replies, reminders=1):
@@ -189,37 +180,6 @@ def number_of(*replies, reminders=1):
 
 
 ANALYSIS = "The light is fine, the left hand is warped."
-WORDED = f"{ANALYSIS}\n{GOOD.text}"
-OTHER = f'{ANALYSIS}\n{{"score": [7, 9], "reasoning": "x"}}'
-SLASH, NUMBERS = f"{ANALYSIS} 7/10\n{GOOD.text}", f"{ANALYSIS} [7, 3]\n{GOOD.text}"
-TWICE, QUOTED = f"{GOOD.text} or {GOOD.text}", f"The sign reads '{GOOD.text}'"
-AGREEING = {
-    "the same": (WORDED, WORDED, (7, 8)),
-    "elsewhere": (f"{GOOD.text}\n{ANALYSIS}", WORDED, (7, 8)),
-    "at once": (GOOD.text, "unasked", (7, 8)),
-    "other scores": (WORDED, OTHER, ()),
-    "first without scores": (BAD.text, WORDED, ()),
-    "first empty": ("", WORDED, ()),
-    "digit beside a slash": (SLASH, SLASH, ()),
-    "list of numbers": (NUMBERS, NUMBERS, ()),
-    "two objects": (TWICE, TWICE, ()),
-    "quoted": (QUOTED, QUOTED, ()),
-}
-
-
-@pytest.mark.parametrize(("first", "second", "scores"), AGREEING.values(), ids=AGREEING)
-def test_an_answer_within_text_counts_if_two_replies_agree(first, second, scores):
-    is_asked = second != "unasked"
-    found = scored(Text(first), *([Text(second)] if is_asked else []))
-    assert found.final.scores == scores
-    assert (CONFIRMED in found.findings) is (bool(scores) and is_asked)
-
-
-def test_a_cut_reply_confirms_nothing():
-    whole = Text(f"{WORDED}\n{ANALYSIS}")
-    cut = replace(whole, cut=True)
-    assert not scored(cut, whole).final.scores
-    assert not scored(whole, cut).final.scores
 
 
 def test_a_number_counts_unless_it_is_cut_or_two_replies_differ():

@@ -13,7 +13,7 @@ from tests.tables import table
 from vieval_plugin import Backbone, evaluate
 from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.judges import t2i_eval
-from vieval_plugin.judges.protocol import Chat, Failure, Image, Status
+from vieval_plugin.judges.protocol import Chat, Failure, Image, Status, Text
 from vieval_plugin.judges.t2i_eval import T2IEvalOptions as Options
 from vieval_plugin.judges.t2i_eval.reading import read_fields
 from vieval_plugin.judges.t2i_eval.schemas import EXPLANATION_AND_SCORE
@@ -21,7 +21,6 @@ from vieval_plugin.judges.t2i_eval.structure import Relation
 from vieval_plugin.prompts import packs
 
 PACK = packs.load("t2i_eval/v1")
-ONCE = replace(PACK, reminders=0)
 PLAIN = Options()
 
 
@@ -36,7 +35,13 @@ TREE = Scene("a lonely tree", (entity("tree", mood="lonely"),), (), 9.0)
 BOWL = (entity("apples", "three", color="green"), entity("bowl"))
 IN_BOWL = (Relation(("apples", "bowl"), "in"),)
 APPLES = Scene("three green apples in a bowl", BOWL, IN_BOWL, 4.0)
-SCENES = (CAT, TREE, APPLES)
+DOG, HAT = entity("dog"), entity("hat")
+NINE = Scene(
+    "a cat with a dog and a hat",
+    (entity("cat"), DOG, replace(HAT, attributes=HAT.attributes[:1])),
+    (Relation(("cat", "dog"), "with"),),
+)
+SCENES = {"cat": CAT, "tree": TREE, "apples": APPLES, "nine": NINE}
 
 
 def played(sample, model, options=PLAIN, ablation="full", pack=PACK):
@@ -47,17 +52,18 @@ def played(sample, model, options=PLAIN, ablation="full", pack=PACK):
 
 
 def run(scene, options=PLAIN, ablation="full", pack=PACK, **faults):
-    """T2I-Eval of a scene by a model that knows it; `faults` are replies by label, `__` for `/`."""
-    replies = {label.replace("__", "/"): text for label, text in faults.items()}
-    return played(scene.sample, Script((scene,), replies), options, ablation, pack)
+    """T2I-Eval of a scene by a model that knows it; `faults` are its texts, or the reasons of
+    its failures, by label.
+    """
+    model = Script((scene,))
 
+    def answer(ask):
+        fault = faults.get(label_of(ask))
+        if isinstance(fault, dict):
+            return Failure(Status.API_ERROR, fault["failure"])
+        return Text(fault) if fault else model(ask)
 
-def outcome(played):
-    return played.verdict, played.rounds
-
-
-def labels(wave):
-    return [label_of(chat) for chat in wave]
+    return played(scene.sample, answer, options, ablation, pack)
 
 
 def words_of(chat):
@@ -65,50 +71,19 @@ def words_of(chat):
     return str(chat.messages[0].parts[-1])
 
 
-def calls_of(waves):
-    return sum(map(len, waves))
-
-
-def implied(scene):
-    """Calls of individual mode, from the structure alone."""
-    looks, attributes, relations = scene.counts
-    return 1 + 2 * looks + 3 * (attributes + relations) + 2 * (2 + bool(relations)) + 2
-
-
-@pytest.mark.parametrize(
-    "scene", SCENES, ids=["three entities", "no relations", "a number"]
-)
-def test_individual_mode_costs_the_calls_implied_and_eight_waves(scene):
-    verdict, waves = outcome(run(scene))
-    assert calls_of(waves) == implied(scene)
-    assert len(waves) == 8
-    assert (verdict.status, verdict.findings) == (Status.OK, ())
-
-
-def test_nine_questions_of_which_three_are_on_looks_cost_33_calls():
-    """One quantity is dropped for a relation, so that all dimensions ask."""
-    cat, dog, hat = entity("cat"), entity("dog"), entity("hat")
-    entities = (cat, dog, replace(hat, attributes=hat.attributes[:1]))
-    with_dog = (Relation(("cat", "dog"), "with"),)
-    nine = Scene("a cat with a dog and a hat", entities, with_dog)
-    verdict, waves = outcome(run(nine))
-    assert [len(wave) for wave in waves] == [1, 9, 9, 6, 3, 3, 1, 1]
-    assert verdict.findings == ("structure: entity without quantity",)
-
-
-@pytest.mark.parametrize("scene", SCENES)
-def test_framework_mode_costs_three_calls(scene):
-    verdict, waves = outcome(run(scene, Options(mode="framework")))
-    assert list(map(labels, waves)) == [["extraction"], ["answers"], ["evaluation"]]
-    quality = pytest.approx(scene.quality / 10)
-    assert verdict.scores["O"] == verdict.scores["appearance"] == quality
-
-
-def test_the_scores_are_the_models_own_numbers():
-    verdict = run(APPLES, overall__score='{"score": 2}').verdict
-    scores = {"appearance": 0.3, "intrinsic": 0.4, "relationship": 0.4, "O": 0.2}
-    assert verdict.scores == scores
-    assert verdict.rationale == "overall/explanation is worth 4"
+@pytest.mark.parametrize(*table("t2i_eval_plays.jsonl"))
+def test_a_scene_is_judged_as_written(case):
+    options = Options(**case.get("options", {}))
+    pack = replace(PACK, reminders=case.get("reminders", 1))
+    ablation, faults = case.get("ablation", "full"), case.get("faults", {})
+    found = run(SCENES[case["scene"]], options, ablation, pack, **faults)
+    verdict = found.verdict
+    assert [len(asks) for asks in found.rounds] == case["calls"]
+    assert verdict.status == case["status"]
+    assert verdict.scores == pytest.approx(case["scores"])
+    assert list(verdict.findings) == case["findings"]
+    reason = verdict.trace[0].reason
+    assert reason == case.get("reason", reason)
 
 
 @pytest.mark.parametrize("mode", ["individual", "framework"])
@@ -162,58 +137,6 @@ def test_a_summary_reads_its_own_dimension_and_the_overall_one_reads_all_three()
     assert overall.count("- score: 7") == 8 + 2 + 2
 
 
-UNREADABLE = "unreadable answer"
-REFUSED = "I'm sorry, but I can't assist with extracting that."
-CUT = '{"entities": [{"name": "cat", "attributes": [{"na'
-EMPTY = '{"entities": [], "relations": []}'
-LOOP = "The cat is on the mat. " + "And the cat is red. " * 60
-
-
-@pytest.mark.parametrize(
-    ("reply", "reason", "finding"),
-    [
-        (REFUSED, "no JSON object found", UNREADABLE),
-        (CUT, "expected one complete JSON object", UNREADABLE),
-        (EMPTY, "entities: the number of values must be 1, got 0", UNREADABLE),
-        (LOOP, "endless repetition", "endless repetition"),
-    ],
-    ids=["refused", "cut off", "empty", "repeating"],
-)
-@pytest.mark.parametrize("mode", ["individual", "framework"])
-def test_no_extraction_is_a_parse_failure_with_its_reason(mode, reply, reason, finding):
-    verdict, waves = outcome(run(CAT, Options(mode=mode), extraction=reply))
-    assert (verdict.status, verdict.scores) == (Status.PARSE_FAILURE, {})
-    assert verdict.findings == (finding,)
-    assert verdict.trace[0].reason == reason
-    assert len(waves) == 2, "asked once more and given up"
-
-
-@pytest.mark.parametrize("mode", ["individual", "framework"])
-def test_a_call_that_failed_is_the_samples_status_though_the_rest_was_scored(mode):
-    model = Script((CAT,))
-    broken = {"individual": "intrinsic/2/answer", "framework": "answers"}[mode]
-
-    def answer(ask):
-        failed = isinstance(ask, Chat) and label_of(ask) == broken
-        return Failure(Status.API_ERROR, "HTTP 500: gone") if failed else model(ask)
-
-    verdict = played(CAT.sample, answer, Options(mode=mode)).verdict
-    assert verdict.status is Status.API_ERROR
-    assert verdict.scores.get("O") == {"individual": 0.7, "framework": None}[mode]
-    assert not any("HTTP" in finding for finding in verdict.findings)
-
-
-def test_one_unanswered_question_is_not_the_end_of_a_sample():
-    loop = "the mat is the mat is " * 50
-    played = run(CAT, pack=ONCE, intrinsic__2__answer=loop)
-    verdict = played.verdict
-    assert verdict.status is Status.REPAIRED
-    assert verdict.scores["O"] == 0.7
-    assert verdict.findings == ("endless repetition",)
-    assert played.calls == implied(CAT) - 2, "it is neither explained nor scored"
-    assert "- not answered" in words_of(played.asked("intrinsic/explanation"))
-
-
 HIGH = {"overall": {"explanation": "fine", "score": "high"}}
 
 
@@ -244,37 +167,6 @@ def test_what_a_call_of_framework_mode_lacks_is_asked_for_again(step, change, re
     assert verdict.scores["O"] == 0.7
 
 
-def test_without_an_overall_score_the_sample_failed_and_keeps_its_dimensions():
-    verdict = run(CAT, pack=ONCE, overall__score="as good as it gets").verdict
-    assert verdict.status is Status.PARSE_FAILURE
-    assert set(verdict.scores) == {"appearance", "intrinsic", "relationship"}
-
-
-FRAMEWORK = Options(mode="framework")
-
-
-@pytest.mark.parametrize(
-    ("options", "ablation", "calls", "depth"),
-    [
-        (PLAIN, "no_extraction", 2 + 3 * 2 + 6 + 2, 7),
-        (PLAIN, "no_captioning", 1 + 2 * 3 + 3 * (8 + 2) + 6 + 2, 8),
-        (PLAIN, "no_answering", 1 + 2 * (3 + 8 + 2) + 6 + 2, 7),
-        (PLAIN, "merged", 1 + (3 + 8 + 2) + 6 + 2, 6),
-        (PLAIN, "no_decomposition", 1, 1),
-        (FRAMEWORK, "no_extraction", 2, 2),
-        (FRAMEWORK, "no_captioning", 3, 3),
-        (FRAMEWORK, "no_answering", 2, 2),
-        (FRAMEWORK, "merged", 2, 2),
-        (FRAMEWORK, "no_decomposition", 1, 1),
-    ],
-)
-def test_an_ablation_asks_less(options, ablation, calls, depth):
-    verdict, waves = outcome(run(CAT, options, ablation=ablation))
-    assert (calls_of(waves), len(waves)) == (calls, depth)
-    assert verdict.status is Status.OK
-    assert verdict.scores["O"] == 0.7
-
-
 def test_without_captioning_no_caption_is_shown():
     bare = run(CAT, ablation="no_captioning")
     assert not any("Image Caption" in text_of(chat) for chat in bare.asks)
@@ -301,14 +193,14 @@ GIVEN = {
 def test_a_given_extraction_is_taken_as_it_is():
     options, model = Options(extraction="given"), Script((CAT,))
     sample = replace(CAT.sample, annotations={"extraction": GIVEN})
-    verdict, waves = outcome(played(sample, model, options))
+    found = played(sample, model, options)
     answers = ["intrinsic/1/answer", "relationship/1/answer"]
-    assert labels(waves[0]) == ["appearance/1/explanation", *answers]
-    assert "- color: red" in str(waves[1][1].messages[-1].parts[0])
-    assert verdict.status is Status.OK
-    assert calls_of(waves) == 2 + 3 * 2 + 6 + 2
-    verdict, waves = outcome(played(CAT.sample, model, options))
-    assert (verdict.status, waves) == (Status.NOT_APPLICABLE, [])
+    assert found.labels[0] == ["appearance/1/explanation", *answers]
+    assert "- color: red" in str(found.rounds[1][1].messages[-1].parts[0])
+    assert found.verdict.status is Status.OK
+    assert found.calls == 2 + 3 * 2 + 6 + 2
+    without = played(CAT.sample, model, options)
+    assert (without.verdict.status, without.calls) == (Status.NOT_APPLICABLE, 0)
 
 
 @pytest.mark.parametrize("wanted", [False, True])
@@ -336,15 +228,16 @@ def test_explanations_are_graded_against_the_annotators():
     references = {"overall": "A fine tree.", "questions": questions}
     sample = replace(TREE.sample, annotations={"reference_explanations": references})
     options, model = Options(backbones={"quality": "grader"}), Script((TREE,))
-    verdict, waves = outcome(played(sample, model, options))
-    assert labels(waves[8]) == ["appearance/1/quality", "overall/quality"]
-    assert {chat.backbone for chat in waves[8]} == {"grader"}
-    assert verdict.scores["explanation_quality_overall"] == 0.8
-    assert verdict.scores["explanation_quality_questions"] == 0.8
-    assert "A fine tree." in words_of(waves[8][1])
-    verdict, waves = outcome(played(TREE.sample, model, options))
-    assert len(waves) == 8
-    assert verdict.findings == ("no explanation has a reference",)
+    found = played(sample, model, options)
+    assert found.labels[8] == ["appearance/1/quality", "overall/quality"]
+    assert {chat.backbone for chat in found.rounds[8]} == {"grader"}
+    scores = found.verdict.scores
+    assert scores["explanation_quality_overall"] == 0.8
+    assert scores["explanation_quality_questions"] == 0.8
+    assert "A fine tree." in words_of(found.rounds[8][1])
+    without = played(TREE.sample, model, options)
+    assert len(without.rounds) == 8
+    assert without.verdict.findings == ("no explanation has a reference",)
 
 
 @pytest.mark.parametrize(*table("scores_in_markdown.jsonl"))
@@ -381,4 +274,4 @@ def test_a_server_that_shows_no_sign_of_bounding_lengths_is_asked_without_them()
         [verdict] = evaluate([sample], **about, options=unstored)
     assert verdict.status is Status.OK
     assert not any(bounded)
-    assert len(bounded) == 1 + implied(TREE)  # and the probe
+    assert len(bounded) == 1 + run(TREE).calls  # and the probe

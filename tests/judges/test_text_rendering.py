@@ -1,6 +1,5 @@
 """Test text_rendering: what is asked for, what was read, and their comparison."""
 
-import csv
 import itertools
 import json
 import os
@@ -14,6 +13,7 @@ import PIL.ImageDraw
 import PIL.ImageFont
 import pytest
 
+from tests.builders import a_table
 from tests.extras import needs
 from tests.pictures import encoded
 from tests.playing import play
@@ -179,11 +179,8 @@ def posters(tmp_path, monkeypatch):
             shown = poster(text if generator == "new" else text[:-2])
             (tmp_path / generator / f"{uid}.png").write_bytes(shown)
     for name, prompt in (("words", {}), ("prompts", {"prompt": "a poster"})):
-        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, ["uid", *prompt, "words"])
-            writer.writeheader()
-            for uid, text in texts.items():
-                writer.writerow({"uid": uid, **prompt, "words": text})
+        rows = [{"uid": uid, **prompt, "words": text} for uid, text in texts.items()]
+        a_table(tmp_path / f"{name}.csv", rows)
     return tmp_path
 
 

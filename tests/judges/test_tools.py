@@ -22,8 +22,6 @@ from vieval_plugin.judges.tools.half import half
 from vieval_plugin.judges.tools.highlight import highlight
 from vieval_plugin.text.errors import install_advice
 
-SIDE = 1024
-
 
 def result_of(tool, **arguments):
     reply = backend.run(UseTool(tool, arguments, ("t",)))
@@ -82,17 +80,11 @@ def test_outside_the_boxes_every_value_is_a_quarter_and_inside_it_is_untouched()
     image = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
     inside = np.zeros((40, 60, 1), bool)
     inside[10:30, 5:20] = inside[25:40, 15:45] = True
-    found = highlight(image, [Box(5, 10, 20, 30), Box(15, 25, 45, 40)])
+    inside[:2, :3] = inside[38:, 58:] = True
+    within = [Box(5, 10, 20, 30), Box(15, 25, 45, 40)]
+    beyond = [Box(-5, -5, 3, 2), Box(58, 38, 99, 99), Box(-9, -9, -1, -1)]
+    found = highlight(image, [*within, *beyond])
     assert (found == np.where(inside, image, image // 4)).all()
-
-
-def test_boxes_that_reach_beyond_the_image_are_cut():
-    image = np.full((10, 10, 3), 200, np.uint8)
-    boxes = [Box(-5, -5, 3, 2), Box(8, 8, 99, 99), Box(-9, -9, -1, -1)]
-    bright = np.zeros((10, 10), bool)
-    bright[:2, :3] = bright[8:, 8:] = True
-    found = highlight(image, boxes)
-    assert (found[:, :, 0] == np.where(bright, 200, 50)).all()
 
 
 @needs("cv2")
@@ -111,27 +103,32 @@ def test_halves_of_an_odd_width_share_no_column():
     assert half(image, "right")[0, :, 0].tolist() == [4, 5, 6]
 
 
+DIAGONAL = [(100 + step, 100 + step, 6, 6) for step in range(0, 300, 2)]
+TWO_PATCHES = [(50, 50, 120, 120), (500, 500, 300, 200)]
+
+
 @needs("cv2")
 @pytest.mark.parametrize(
-    ("share", "seen"), [(0.003, False), (0.006, True), (0.05, True)]
+    ("patches", "boxes"),
+    [
+        pytest.param([(300, 400, 56, 56)], [], id="0.3% of the image"),
+        pytest.param([(300, 400, 79, 79)], [(300, 400, 379, 479)], id="0.6%"),
+        pytest.param([(300, 400, 229, 229)], [(300, 400, 529, 629)], id="5%"),
+        pytest.param(DIAGONAL, [(100, 100, 404, 404)], id="thin, in a large box"),
+        pytest.param(
+            TWO_PATCHES,
+            [(500, 500, 800, 700), (50, 50, 170, 170)],
+            id="the largest first",
+        ),
+    ],
 )
-def test_a_patch_is_found_if_its_box_is_above_half_a_percent_of_the_image(share, seen):
-    side = round(SIDE * share**0.5)
-    boxes = difference(photograph(), edited(photograph(), 300, 400, side, side))
-    if not seen:
-        assert boxes == []
-        return
-    [box] = boxes
-    assert near(box, 300, 400, 300 + side, 400 + side)
-
-
-@needs("cv2")
-def test_the_box_counts_and_not_the_area_within():
+def test_a_change_is_found_if_its_box_is_above_half_a_percent(patches, boxes):
     other = photograph()
-    for step in range(0, 300, 2):  # a thin diagonal: next to no area, a large box
-        other = edited(other, 100 + step, 100 + step, 6, 6)
-    [box] = difference(photograph(), other)
-    assert near(box, 100, 100, 404, 404)
+    for patch in patches:
+        other = edited(other, *patch)
+    found = difference(photograph(), other)
+    assert len(found) == len(boxes)
+    assert all(near(box, *sides) for box, sides in zip(found, boxes, strict=True))
 
 
 @needs("cv2")
@@ -140,14 +137,6 @@ def test_a_change_of_no_more_than_45_grey_levels_is_none():
     assert difference(grey, grey) == []
     assert difference(grey, grey + 45) == []
     assert difference(grey, grey + 46) == [Box(0, 0, 100, 100)]
-
-
-@needs("cv2")
-def test_boxes_come_largest_first():
-    other = edited(edited(photograph(), 50, 50, 120, 120), 500, 500, 300, 200)
-    first, second = difference(photograph(), other)
-    assert near(first, 500, 500, 800, 700)
-    assert near(second, 50, 50, 170, 170)
 
 
 def test_overlapping_boxes_are_merged_until_none_overlap():

@@ -9,7 +9,7 @@ from tests.judges.viescore_answers import ORDER, SUB_SCORES, answer, sample
 from tests.playing import first_asks, images_of, play
 from tests.refusals import refuses
 from vieval_plugin.judges import viescore
-from vieval_plugin.judges.protocol import Failure, Status
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.prompts import packs
 
 JUDGE = viescore.build(viescore.VIEScoreOptions(), packs.load("viescore/v1"))
@@ -41,14 +41,6 @@ def test_a_condition_stands_in_the_question_as_it_is(task, words):
     [sc, pq] = first_asks(JUDGE(sample(task)))
     assert words in sc.messages[0].parts[-1]
     assert words not in pq.messages[0].parts[-1]
-
-
-def test_a_failed_reply_leaves_its_aspect_out():
-    declined = Failure(Status.REFUSAL, "the content filter declined")
-    verdict = play(JUDGE(sample("tig")), [answer(5), declined]).verdict
-    assert (verdict.scores, verdict.status) == ({"SC": 0.5}, Status.REFUSAL)
-    assert [step.status for step in verdict.trace] == [Status.OK, Status.REFUSAL]
-    assert verdict.trace[1].reason == declined.reason
 
 
 def test_one_shot_shows_the_example_first_and_tells_its_scores():

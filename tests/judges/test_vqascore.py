@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.fake_server import FakeServer
-from tests.playing import first_asks, play
+from tests.playing import first_asks
 from vieval_plugin import Backbone, Status, evaluate, score_matrix
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.config import Config, Judges, StoreOptions
 from vieval_plugin.judges import vqascore
-from vieval_plugin.judges.protocol import Image, Probabilities, Sample, SampleId
+from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.prompts import packs
 from vieval_plugin.readers.samples import read_samples
 
@@ -23,37 +23,6 @@ UNSTORED = Config(store=StoreOptions(use=False))
 def sample(text="two cats", roles=("output",)):
     images = {role: Image(Path(f"{role}.png")) for role in roles}
     return Sample(SampleId("b", "all", "m", "1"), images, {"prompt": text})
-
-
-def test_case_and_space_variants_are_summed():
-    p = (0.5, 0.1, 0.02, 0.03, 0.004, 0.001)
-    played = play(JUDGE(sample()), [Probabilities(p, p)])
-    [ask], verdict = played.asks, played.verdict
-    assert ask.continuations == ("Yes", "yes", "YES", " Yes", " yes", " YES")
-    assert verdict.scores["SC"] == pytest.approx(0.655)
-    assert verdict.bounds["SC"] == pytest.approx((0.655, 0.655))
-
-
-def test_an_interval_is_reported_as_one_and_never_as_zero():
-    verdict = play(JUDGE(sample()), [Probabilities((0.0,) * 6, (0.01,) * 6)]).verdict
-    assert verdict.bounds == {"SC": pytest.approx((0.0, 0.06))}
-    assert verdict.scores == {"SC": pytest.approx(0.03)}
-
-
-def test_frames_are_asked_in_order_and_averaged():
-    judge = vqascore.build(SEQUENCE_MEAN, packs.load("vqascore/v1"))
-    shown = sample(roles=("output", "frame_10", "frame_2", "frame_0"))
-    played = play(judge(shown), [Probabilities((p,), (p,)) for p in (0.2, 0.4, 0.9)])
-    assert played.labels == [["frame_0", "frame_2", "frame_10"]]
-    asked = {(ask.continuations, ask.definition) for ask in played.asks}
-    assert asked == {(("Yes",), "sequence_mean")}
-    assert played.verdict.scores["SC"] == pytest.approx(0.5)
-
-
-def test_the_answer_comes_from_the_pack():
-    judge = vqascore.build(SEQUENCE_MEAN, packs.load("vqascore/lower_v1"))
-    [ask] = first_asks(judge(sample()))
-    assert ask.continuations == ("yes",)
 
 
 @pytest.mark.parametrize(

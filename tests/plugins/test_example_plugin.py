@@ -281,7 +281,7 @@ def test_without_the_package_its_results_are_named_in_one_line(
         (
             "vieval.judges",
             "SPEC = 5",
-            "skipping broken (entry point mine of vieval.judges), which has no JudgeSpec",
+            "skipping broken (entry point mine of vieval.judges), which does not define a JudgeSpec",
         ),
         (
             "vieval.judges",

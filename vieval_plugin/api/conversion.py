@@ -116,7 +116,8 @@ def _require_layout(array: Any, is_batch: bool = False) -> None:
     """Raise VievalError for an array whose shape or type is not that of an image; one that tells
     neither is looked at later.
     """
-    if isinstance(shape := getattr(array, "shape", None), tuple):
+    shape = getattr(array, "shape", None)
+    if isinstance(shape, tuple):
         shape = tuple(shape[1:] if is_batch else shape)
         is_grey = len(shape) == 2
         has_channels = len(shape) == 3 and shape[-1] in (1, 3, 4)

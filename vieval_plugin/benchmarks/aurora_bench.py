@@ -105,7 +105,7 @@ def _pair(number: int, row: Row) -> Row:
     winner = row.text("winner")
     if winner not in (*models, TIE) or models[0] == models[1]:
         raise row.error(
-            f"winner must be {TIE} or one of two models, got {winner[:40]!r}"
+            f"winner must be {TIE} or one of the two models, got {winner[:40]!r}"
         )
     votes = {
         models[0]: FIRST,

@@ -48,7 +48,7 @@ def _convert_hub_row(part: str, number: int, row: JsonObject, keep: Keep) -> Jso
     another dimension.
     """
     if row["dimension"] not in PARTS:
-        raise ValueError(f"dimension {row['dimension']!r}")
+        raise ValueError(f"unknown dimension {row['dimension']!r}")
     if row["dimension"] != part:
         return {}
     first, second = row["output_images"]

@@ -84,5 +84,5 @@ BENCHMARK = Benchmark(
     trainable=True,
     generates=True,
     root="prompts",
-    note="A generator makes the images from the user's prompts.",
+    note="Generates images from the user's prompts.",
 )

@@ -122,7 +122,7 @@ class _Reading:
         for name in parts:
             if not re.fullmatch(r"[\w.-]{1,60}", name):
                 raise VievalError(
-                    f"{self.table.name}: {column} names parts, so it must have 1 to 60 "
+                    f"{self.table.name}: the name of a part in {column} must have 1 to 60 "
                     f"letters, digits, _, - and ., got {name[:80]!r}"
                 )
         if len(parts) > _MOST_PARTS:
@@ -180,8 +180,8 @@ class _Reading:
             name = self.described.name
             _tell_without_ceiling(
                 f"{name}: {aspect} of {fewest} has {counts[fewest]} of {total} ratings, so "
-                "only the mean of each sample is used, without a human ceiling; fill the "
-                "empty cell, or remove the row"
+                "only the mean of each sample is used, without a human ceiling; fill in "
+                "the empty cell, or remove the row"
             )
             # with missing ratings, annotators cannot be identified
             for sample_id, sample in samples.items():

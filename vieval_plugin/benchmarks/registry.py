@@ -59,7 +59,7 @@ def benchmarks() -> dict[str, Benchmark]:
             try:
                 _add(folder, registered)
             except VievalError as error:
-                _warn(f"{error}; this benchmark is skipped")
+                _warn(f"{error}; skipping this benchmark")
     return registered
 
 

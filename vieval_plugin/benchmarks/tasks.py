@@ -282,7 +282,7 @@ def matching(text: str, benchmarks: Mapping[str, str]) -> set[str]:
     if text in judge_registry.judges():
         raise VievalError(
             f"the judge {text!r} has no task; set VIEVAL_BENCHMARKS to a benchmark folder, "
-            f"or add a row to the entry points {ENTRY_POINTS}"
+            f"or add an entry point to the group {ENTRY_POINTS}"
         )
     names = [*benchmarks.values(), *benchmarks]
     hint = did_you_mean(text.strip("*"), names)
@@ -294,7 +294,7 @@ def needs(task: Task) -> str:
     spec = judge_registry.judge(task.judge)
     models = []
     if benchmark_registry.benchmark(task.benchmark).generates:
-        models.append("a model that makes images")
+        models.append("a model that generates images")
     if spec.scored:
         models.append("a scorer")
     elif spec.pack:

@@ -59,8 +59,8 @@ def read(folder: Path, part: str) -> list[Sample]:
         model = key.removeprefix(f"{uid}_")
         if model not in MODEL_NAMES.values():
             raise VievalError(
-                f"{row.where}: the key must consist of text_id and a known image "
-                f"model; {ADVICE}"
+                f"{row.where}: the key must be text_id, _ and a known image model; "
+                f"{ADVICE}"
             )
         if key not in answers:
             raise VievalError(

@@ -151,7 +151,7 @@ def jinja_template(
 
 def unexpected(where: object, what: str) -> VievalError:
     """The error for a file that differs from the one that its importer was written for."""
-    return VievalError(f"{where}: {what}; has the repository changed?")
+    return VievalError(f"{where}: {what}; the repository may have changed")
 
 
 def write_pack(folder: Path, manifest: JsonObject, texts: Texts) -> Path:

@@ -101,6 +101,15 @@ class Pack:
         """True where an answer's score is the probability of the expected one."""
         return self.replies == "expected"
 
+    def require_questions(self, keys: Iterable[str], needed_by: str) -> None:
+        """Raise VievalError for a question that the pack lacks, with what needs it."""
+        for key in keys:
+            if key not in self.questions:
+                raise VievalError(
+                    f"prompt pack {self.name} has no question {key!r}, which {needed_by} "
+                    "requires; use another pack"
+                )
+
     def text_first(self) -> Pack:
         """The pack with the text of each question before its images."""
         questions = {

@@ -302,7 +302,9 @@ def _charge(characters: int) -> None:
     allowance = _allowance_left.get()
     allowance[0] -= characters
     if allowance[0] < 0:
-        raise TemplateError(f"it loops, or produces more than {_ALLOWANCE} characters")
+        raise TemplateError(
+            f"loops endlessly, or produces more than {_ALLOWANCE} characters"
+        )
 
 
 def _failure(template: str, error: Exception) -> PromptTemplateError:

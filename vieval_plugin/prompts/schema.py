@@ -163,7 +163,7 @@ _NEEDED = {
     "dict_type": "keys with values",
     "model_type": "keys with values",
     "float_type": "a number",
-    "int_type": "a whole number",
+    "int_type": "an integer",
     "bool_type": "true or false",
 }
 

@@ -2,26 +2,20 @@
 are matched, and bad files.
 """
 
-import json
 from collections import Counter
 from shlex import split
 
 import pytest
 
-from tests.refusals import refusal
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.imagenhub import arena
-from vieval_plugin.benchmarks.imagenhub.tasks import task_info
-from vieval_plugin.judges import pairwise, viescore
 from vieval_plugin.judges import registry as judge_registry
-from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.records import Run, response_json, target_json
 from vieval_plugin.results import replay
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.stats.options import StatisticsOptions
 
 BENCHMARK = arena.BENCHMARK
-INFO = task_info("tie")
 LOG = "viescore_logs/results_gpt4v_0shot"
 
 
@@ -110,86 +104,6 @@ def test_no_image_is_needed_but_for_a_live_run(real):
 
 
 # on files of our own
-
-
-def vote(prompt="Add a Hat.", winner="MagicBrush", loser="SDEdit", **cells):
-    return {"prompt": prompt, "model1": winner, "model2": loser, **cells}
-
-
-@pytest.fixture
-def root(tmp_path):
-    """Two uids with the same instruction, and one with another; ImagenHub's own conditions."""
-    uids = ("sample_1_1.jpg", "sample_2_1.jpg", "sample_3_1.jpg")
-    ratings = tmp_path / "imagenhub" / "human_ratings" / INFO.folder
-    ratings.mkdir(parents=True)
-    for number in (1, 2, 3):
-        scores = [f"[{int(m == 'MagicBrush')}, 1]" for m in INFO.image_models]
-        rows = ["\t".join(("uid", *INFO.image_models))]
-        rows += ["\t".join((uid, *scores)) for uid in uids]
-        (ratings / f"{INFO.ratings_stem}_rater{number}.tsv").write_text("\n".join(rows))
-    museum = tmp_path / "imagenhub" / "museum" / INFO.folder
-    museum.mkdir(parents=True)
-    texts = ("add a hat", "Add a hat", "Make it winter.")
-    lookup = {uid: {"instruction": text} for uid, text in zip(uids, texts, strict=True)}
-    (museum / "dataset_lookup.json").write_text(json.dumps(lookup))
-    return tmp_path
-
-
-def write(root, *rows):
-    path = root / arena.NAME / arena.VOTES
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(rows[0] if isinstance(rows[0], str) else json.dumps(rows))
-    return path
-
-
-def test_case_and_full_stops_do_not_count_and_of_two_uids_the_first_is_taken(root):
-    unknown, elsewhere = vote("add a scarf"), vote("make it winter", loser="InfEdit")
-    turned = vote("make it winter", "SDEdit", "MagicBrush")
-    write(root, unknown, vote(), elsewhere, turned, vote())
-    contests = BENCHMARK.load(root, "tie")
-    named = [
-        (c.id.uid, c.group, [s.id.image_model for s in c.candidates], c.votes.vote)
-        for c in contests
-    ]
-    assert named == [
-        ("1", "sample_1_1.jpg", ["MagicBrush", "SDEdit"], "first"),
-        ("3", "sample_3_1.jpg", ["MagicBrush", "SDEdit"], "second"),
-        ("4", "sample_1_1.jpg", ["MagicBrush", "SDEdit"], "first"),
-    ]
-    assert contests[0].candidates[0] is contests[2].candidates[0]
-    for judge in (viescore, pairwise):
-        assert missing_inputs_reason(judge.SPEC, contests[0]) == ""
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ("[3]", "must contain a list of objects"),
-        ([vote(), vote(winner="")], 'row 1: model1 must be a non-empty string, got ""'),
-        ([{"prompt": "add a hat", "model1": "SDEdit"}], "row 0: missing model2"),
-        ([vote(loser="MagicBrush")], "row 0: model1 and model2 must differ, got Magic"),
-        ([vote("add a scarf")], "no row has an instruction and two editors of Image"),
-    ],
-)
-def test_what_is_wrong_with_the_votes_is_one_line_with_file_and_row(root, rows, said):
-    path = write(root, *rows) if isinstance(rows, list) else write(root, rows)
-    line = refusal(BENCHMARK.load, root, "tie")
-    assert line.startswith(str(path))
-    assert said in line
-
-
-def test_what_is_not_there_is_said(root):
-    write(root, vote())
-    (root / "imagenhub" / "museum" / INFO.folder / "dataset_lookup.json").unlink()
-    line = refusal(BENCHMARK.load, root, "tie")
-    assert "no ImagenHub instructions found in its data folder or in logs" in line
-    log = root / arena.NAME / "logs" / INFO.folder / "SDEdit" / "SC.json"
-    log.parent.mkdir(parents=True)
-    instruction = {"prompt_input": "RULES\nEditing instruction: add a hat\n"}
-    log.write_text(json.dumps({"sample_3_1.jpg": instruction, "x": 3}))
-    assert BENCHMARK.load(root, "tie")[0].group == "sample_3_1.jpg"
-    log.write_text("{")
-    assert "SC.json: invalid JSON" in refusal(BENCHMARK.load, root, "tie")
 
 
 def test_its_tasks_are_variants_so_that_a_wildcard_on_imagenhub_does_not_find_them():

@@ -58,7 +58,7 @@ def read(folder: Path, part: str) -> list[Contest]:
         uid = uids.get(_plain(row.text("prompt")), "")
         editors = row.text("model1"), row.text("model2")
         if editors[0] == editors[1]:
-            raise row.error(f"model1 and model2 must differ, got {editors[0]}")
+            raise row.error(f"model1 and model2 must differ, got {editors[0]} twice")
         if all((editor, uid) in samples for editor in editors):
             winner, loser = (samples[editor, uid] for editor in editors)
             turned = len(contests) % 2 == 1

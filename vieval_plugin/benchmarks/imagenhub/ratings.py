@@ -57,7 +57,9 @@ def _read(path: Path, image_models: tuple[str, ...]) -> dict[str, dict[str, Rati
     for row in read_table(path, ("uid", *image_models), ADVICE):
         uid = row.cells["uid"]
         if uid in table:
-            raise VievalError(f"{row.where} repeats uid {uid}")
+            raise VievalError(
+                f"{row.where}: {uid} is already in an earlier line; {ADVICE} again"
+            )
         table[uid] = {model: _rating(row, model) for model in image_models}
     return table
 

@@ -55,7 +55,7 @@ def generating(
         trainable=rated.trainable,
         prepare=rated.prepare,
         kinds=rated.kinds,
-        note=f"A generator makes the images from the conditions of {rated.name}.",
+        note=f"Generates images from the conditions of {rated.name}.",
         generates=True,
     )
 

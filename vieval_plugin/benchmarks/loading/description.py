@@ -136,7 +136,7 @@ class Description(StrictModel):
                 hint = did_you_mean(name, STATISTICS)
                 known_names = ", ".join(STATISTICS)
                 raise ValueError(
-                    f"unknown statistic {name!r}{hint}; known statistics: {known_names}"
+                    f"unknown statistic {name!r}{hint or ';'} known statistics: {known_names}"
                 )
         return names
 
@@ -145,8 +145,7 @@ class Description(StrictModel):
         standards = [key for key in _KEYS if getattr(self, key)]
         if len(standards) != 1:
             raise ValueError(
-                f"must have exactly one of {', '.join(_KEYS)} as the reference for "
-                "its samples"
+                f"must have exactly one of {', '.join(_KEYS)} to compare judges with"
             )
         keys = _KEYS[standards[0]]
         useless = [key for key in self.model_fields_set - keys if getattr(self, key)]
@@ -177,14 +176,14 @@ class Description(StrictModel):
             and all("output" in columns for columns in self.candidates)
         ):
             raise ValueError(
-                "candidates: a vote requires two, each with the column of its output"
+                "candidates: a vote requires exactly 2 candidates, each with an `output` column"
             )
         for key in (key for candidate in self.candidates for key in candidate):
             if key not in _CANDIDATE:
                 hint = did_you_mean(key, _CANDIDATE, 0.5)
                 known_keys = ", ".join(_CANDIDATE)
                 raise ValueError(
-                    f"candidates: unknown key {key!r}{hint}; known keys: {known_keys}"
+                    f"candidates: unknown key {key!r}{hint or ';'} known keys: {known_keys}"
                 )
         if self.vote and self.statistics not in ((), (_PAIR_METRIC,)):
             raise ValueError(

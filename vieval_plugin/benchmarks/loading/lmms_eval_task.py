@@ -67,10 +67,7 @@ def lmms_eval_benchmark(
             return []
         return [f"lmms-eval downloads it; if that fails, {_advice(task, root)}"]
 
-    note = (
-        described["note"]
-        or f"A generator makes the images for lmms-eval's task {task.task}."
-    )
+    note = described["note"] or f"Generates images for lmms-eval's task {task.task}."
     return Benchmark(
         name,
         {kind: None},

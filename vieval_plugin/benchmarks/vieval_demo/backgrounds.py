@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -97,15 +98,8 @@ def _meadow(rng: random.Random) -> Picture:
             (0, 0, 28),
             (30, 6, 22),
         ):
-            x = left + dx
-            y = top + dy
-            corners = (
-                x - radius,
-                y - radius,
-                x + radius,
-                y + radius,
-            )
-            pen.ellipse(corners, fill="#fafcff")
+            sides = _circle_box(left + dx, top + dy, radius)
+            pen.ellipse(sides, fill="#fafcff")
     pen.ellipse((-120, 215, 260, 400), fill="#69a555")
     pen.ellipse((200, 230, 640, 420), fill="#78b258")
     for _ in range(420):
@@ -156,9 +150,7 @@ def _beach(rng: random.Random) -> Picture:
                 fill="#c8e6f0",
                 width=3,
             )
-    for _ in range(600):
-        x = rng.random() * _CANVAS
-        y = _HORIZON + 14 + rng.random() * (_CANVAS - _HORIZON)
+    for x, y in _ground_points(rng, 600, 14):
         pen.ellipse((x, y, x + 4, y + 3), fill="#be965a")
     return canvas
 
@@ -175,13 +167,7 @@ def _night(rng: random.Random) -> Picture:
         x = rng.random() * _CANVAS
         y = rng.random() * _HORIZON * 0.9
         radius = 1 + rng.random() * 2
-        corners = (
-            x - radius,
-            y - radius,
-            x + radius,
-            y + radius,
-        )
-        pen.ellipse(corners, fill="#fffadc")
+        pen.ellipse(_circle_box(x, y, radius), fill="#fffadc")
     pen.ellipse((400, 40, 460, 100), fill="#faf5d7")
     for left in range(-20, _CANVAS, 46):
         top = _HORIZON - 46 - rng.random() * 40
@@ -196,9 +182,7 @@ def _night(rng: random.Random) -> Picture:
             ),
             fill="#192d37",
         )
-    for _ in range(160):
-        x = rng.random() * _CANVAS
-        y = _HORIZON + 16 + rng.random() * (_CANVAS - _HORIZON)
+    for x, y in _ground_points(rng, 160, 16):
         pen.line((x, y, x + 14, y), fill="#a5b4d4", width=3)
     return canvas
 
@@ -218,11 +202,22 @@ def _room(rng: random.Random) -> Picture:
         pen.line((0, board, _CANVAS, board), fill="#5f3c24", width=3)
         for seam in range(row * 130 % 310, _CANVAS, 310):
             pen.line((seam, board, seam, board + 30), fill="#5f3c24", width=3)
-    for _ in range(200):
-        x = rng.random() * _CANVAS
-        y = _HORIZON + 6 + rng.random() * (_CANVAS - _HORIZON)
+    for x, y in _ground_points(rng, 200, 6):
         pen.line((x, y, x + 24, y), fill="#98643c", width=2)
     return canvas
+
+
+def _circle_box(x: float, y: float, radius: float) -> tuple[float, ...]:
+    return x - radius, y - radius, x + radius, y + radius
+
+
+def _ground_points(
+    rng: random.Random, count: int, depth: int
+) -> Iterator[tuple[float, float]]:
+    """Random points of the ground, at least so far below the horizon."""
+    for _ in range(count):
+        x = rng.random() * _CANVAS
+        yield x, _HORIZON + depth + rng.random() * (_CANVAS - _HORIZON)
 
 
 def _two_gradients(sky: str, skyline: str, ground: str, foreground: str) -> Picture:
