@@ -69,7 +69,7 @@ class TestFetchAll:
         site.faults = {"/0": ["status 429 3600"]}
         (failed,) = await fetch_all(jobs(1))
         found = failed.reason
-        assert found == "429 too many requests, and the server asks to wait 3600 s"
+        assert found == "429 too many requests; try again in 3600 s"
 
     @pytest.mark.parametrize("fault", ["huge", "endless"])
     async def test_an_overlong_body_is_refused(self, site, jobs, monkeypatch, fault):

@@ -126,7 +126,7 @@ def test_no_pair_is_wrong_and_nothing_is_lost_in_silence(tmp_path, start):
         paired = {file.name for _, file in pairs}
         assert len(paired) == len(pairs), case
         told = re.findall(
-            r"already has an image: (\d+) \(first", "\n".join(source.notes)
+            r"ignored (\d+) images? with no prompt", "\n".join(source.notes)
         )
         assert len(folder.images) == len(paired) + sum(map(int, told)), case
     assert len(refused) < 60, (

@@ -355,7 +355,7 @@ def _refusal(status: int, header: str | None) -> _Failure:
         return _Failure(reason)
     wait = retry_after(header)
     if wait is not None and wait > LONGEST_RETRY_AFTER:
-        return _Failure(f"{reason}, and the server asks to wait {wait:.0f} s")
+        return _Failure(f"{reason}; try again in {wait:.0f} s")
     return _Failure(reason, again=True, wait=wait)
 
 

@@ -121,10 +121,10 @@ def pair_images(
             ]
         strange = [file.name for file in files if file in matching.strange]
         if strange:
+            ignored = plural(len(strange), "image")
             notes.append(
-                f"{folder}: ignored images with no prompt, "
-                "or with a prompt that already has an image: "
-                f"{len(strange)} (first: {strange[0]})"
+                f"{folder}: ignored {ignored} with no prompt, or with a prompt that "
+                f"already has an image (first: {strange[0]})"
             )
     return pairs, notes
 

@@ -137,7 +137,7 @@ def filter_shards(
                 files += 1
         if not passed:
             raise VievalError(
-                f"--where {where!r}: matches none of {verdicts:,} verdicts, so no "
+                f"--where {where!r}: matches none of the {verdicts:,} verdicts, so no "
                 "file was written; change the condition"
             )
         os.replace(unfinished, out)

@@ -137,7 +137,7 @@ def _file_note(path: Path, rows: Sequence[tuple[Record, ...]]) -> str:
     return (
         f"{path} is from an incomplete run "
         f"({plural(len(rows), 'verdict')} so far), "
-        "and the final numbers may differ"
+        "so the final numbers may differ"
     )
 
 

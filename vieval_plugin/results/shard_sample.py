@@ -229,7 +229,7 @@ def _notes(
     repeated: int,
 ) -> Iterator[str]:
     if opened.note:
-        yield f"{opened.note}, and the final numbers may differ"
+        yield f"{opened.note}, so the final numbers may differ"
     if not draw.is_all:
         yield (
             f"{opened.folder.name}: counts use all {totals.verdicts:,} verdicts; "

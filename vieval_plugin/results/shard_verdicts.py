@@ -342,7 +342,7 @@ class _InputRows:
             if (row.number, row.prompt) == (input_row.row, input_row.prompt):
                 return _add_digest(row.row.sample, input_row.digest)
         raise VievalError(
-            f"{input_row.file}: has no row {input_row.row}; restore the file"
+            f"{input_row.file}: row {input_row.row} is missing; restore the file"
         )
 
 
@@ -356,7 +356,7 @@ def _group_of(file: InputFile, row: int) -> tuple[int, int]:
         end += rows
         if row < end:
             return group, end
-    raise VievalError(f"{file.path}: has no row {row}; restore the file")
+    raise VievalError(f"{file.path}: row {row} is missing; restore the file")
 
 
 def _add_digest(judged: Judged, digest: str) -> Judged:
