@@ -3,6 +3,7 @@
 import itertools
 import json
 from dataclasses import replace
+from shlex import split
 
 from tests.playing import images_of, play, prepared
 from vieval_plugin.judges import pairwise
@@ -26,56 +27,32 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.prompts import packs
 
 PACK = "pairwise/v1"
-CONDITIONS = {
-    role: Image(role.encode())
-    for role in ("source", "subject", "control", "concepts", "mask")
-}
-TEXTS = {
-    "prompt": 'a "red" {{ cat }}',
-    "instruction": "add a hat {% if %}",
-    "subject": "dog <toy>",
-}
-SHOWN = {
-    "tig": [],
-    "tie": ["source"],
-    "mie": ["source"],
-    "cig": ["control"],
-    "sdig": ["subject"],
-    "sdie": ["source", "subject"],
-    "mcic": ["concepts"],
-}
-SAID = {
-    "tig": "prompt",
-    "tie": "instruction",
-    "mie": "instruction",
-    "cig": "prompt",
-    "sdig": "prompt",
-    "mcic": "prompt",
-}
+ROLES = split("source subject control concepts mask")
+CONDITIONS = {role: Image(role.encode()) for role in ROLES}
+TEXTS = {"prompt": 'a "red" {{ cat }}', "instruction": "add a hat {% if %}"}
+TEXTS["subject"] = "dog <toy>"
+SHOWN = {"tig": [], "tie": ["source"], "mie": ["source"], "cig": ["control"]}
+SHOWN |= {"sdig": ["subject"], "sdie": ["source", "subject"], "mcic": ["concepts"]}
+SAID = {"tie": "instruction", "mie": "instruction"}
+SAID |= dict.fromkeys(("tig", "cig", "sdig", "mcic"), "prompt")
 
 
 def contest(number=2, kind="tie", frames=0, texts=TEXTS):
     """Candidates whose pictures are called after their numbers."""
 
     def candidate(n):
-        made = {f"frame_{f}": Image(f"{n}:{f}".encode()) for f in range(frames)} or {
-            "output": Image(str(n).encode())
-        }
-        return Sample(SampleId("b", kind, f"m{n}", "1"), {**CONDITIONS, **made}, texts)
+        made = {f"frame_{f}": Image(f"{n}:{f}".encode()) for f in range(frames)}
+        images = CONDITIONS | (made or {"output": Image(str(n).encode())})
+        return Sample(SampleId("b", kind, f"m{n}", "1"), images, texts)
 
     votes = Votes("ranking") if number > 2 else Votes("four_way", "first")
-    return Contest(
-        SampleId("b", "part", "", "1"),
-        tuple(map(candidate, range(1, number + 1))),
-        votes,
-    )
+    candidates = tuple(map(candidate, range(1, number + 1)))
+    return Contest(SampleId("b", "part", "", "1"), candidates, votes)
 
 
 def build(reminders=1, **options):
-    return pairwise.build(
-        pairwise.PairwiseOptions(**options),
-        replace(packs.load(PACK), reminders=reminders),
-    )
+    pack = replace(packs.load(PACK), reminders=reminders)
+    return pairwise.build(pairwise.PairwiseOptions(**options), pack)
 
 
 def numbers(ask):
@@ -105,13 +82,13 @@ def not_applicable(judged, **options):
     return verdict.trace[0].reason
 
 
-def own_pack(
-    folder, text, manifest="  tie: {template: q.jinja, images: [source], scores: []}"
-):
+TIE = "  tie: {template: q.jinja, images: [source], scores: []}"
+
+
+def own_pack(folder, text, questions=TIE):
     folder.mkdir()
-    (folder / "manifest.yaml").write_text(
-        f"judge: pairwise\nname: mine\nquestions:\n{manifest}\n"
-    )
+    manifest = f"judge: pairwise\nname: mine\nquestions:\n{questions}\n"
+    (folder / "manifest.yaml").write_text(manifest)
     (folder / "q.jinja").write_text(text)
     return str(folder)
 

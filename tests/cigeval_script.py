@@ -40,41 +40,21 @@ TEXTS = {
     "sdie": {"subject": "vase"},
     "mcic": {"prompt": "a cat and a vase", "concept_1": "cat", "concept_2": "vase"},
 }
-GRAPH = json.dumps(
-    {"objects": [{"name": "cat", "attributes": ["red"]}], "relations": []}
-)
+CAT = {"name": "cat", "attributes": ["red"]}
+GRAPH = json.dumps({"objects": [CAT], "relations": []})
 
+EDITED, SHOWN = ["source", "output"], ["output"]
+CONTROL, SUBJECT = ["control", "output"], ["subject", "output"]
+CONCEPTS = {f"concept_{number}": [f"concept_{number}", "output"] for number in (1, 2)}
 # task -> sub-questions with their images in order, and the planner's images
 ASKED = {
-    "tig": ({"prompt": ["output"]}, ["output"]),
-    "tie": (
-        {"edit": ["source", "output"], "restraint": ["source", "output"]},
-        ["source", "output"],
-    ),
-    "mie": (
-        {"edit": ["source", "output"], "restraint": ["source", "output"]},
-        ["source", "output"],
-    ),
-    "cig": (
-        {"control": ["control", "output"], "prompt": ["output"]},
-        ["control", "output"],
-    ),
-    "sdig": (
-        {"subject": ["subject", "output"], "prompt": ["output"]},
-        ["subject", "output"],
-    ),
-    "sdie": (
-        {"subject": ["subject", "output"], "background": ["source", "output"]},
-        ["source", "subject", "output"],
-    ),
-    "mcic": (
-        {
-            "concept_1": ["concept_1", "output"],
-            "concept_2": ["concept_2", "output"],
-            "prompt": ["output"],
-        },
-        ["concept_1", "concept_2", "output"],
-    ),
+    "tig": ({"prompt": SHOWN}, SHOWN),
+    "tie": ({"edit": EDITED, "restraint": EDITED}, EDITED),
+    "mie": ({"edit": EDITED, "restraint": EDITED}, EDITED),
+    "cig": ({"control": CONTROL, "prompt": SHOWN}, CONTROL),
+    "sdig": ({"subject": SUBJECT, "prompt": SHOWN}, SUBJECT),
+    "sdie": ({"subject": SUBJECT, "background": EDITED}, ["source", *SUBJECT]),
+    "mcic": ({**CONCEPTS, "prompt": SHOWN}, [*CONCEPTS, "output"]),
 }
 BOX = Box(1, 2, 3, 4)
 
@@ -92,21 +72,19 @@ def built(*improvements, form=planned, only=None, reminders=1, **more):
     """The judge with these departures from the released code, with all tools or `only` some,
     installed or not.
     """
-    offered = tuple(
-        tool for tool in tools.planned() if only is None or tool.name in only
-    )
+    planned_tools = tools.planned()
+    offered = tuple(t for t in planned_tools if only is None or t.name in only)
     options = CIGEvalOptions(improvements=improvements, detector="a detector", **more)
     return form.judge(Setup(replace(PACK, reminders=reminders), options, offered))
 
 
 def plan(*entries):
     """A plan whose entries name these tools, None for none."""
-    return json.dumps({
-        "plan": [
-            {"task_id": number, "used": tool is not None, "tool": tool or "none", "reasoning": f"why {number}"}
-            for number, tool in enumerate(entries, start=1)
-        ]
-    })  # fmt: skip
+    tasks = []
+    for number, tool in enumerate(entries, start=1):
+        task = {"task_id": number, "used": tool is not None, "tool": tool or "none"}
+        tasks.append({**task, "reasoning": f"why {number}"})
+    return json.dumps({"plan": tasks})
 
 
 def score(value, reasoning="because"):

@@ -11,26 +11,24 @@ import pytest
 
 from vieval_plugin.text.errors import VievalError
 
-EXTRAS = {
-    "aiohttp": "http",
-    "av": "video",
-    "basedpyright": "test",
-    "cv2": "text",
-    "datasets": "hub",
-    "duckdb": "filter",
-    "lmms_eval": "lmms-eval",
-    "peft": "scorers",
-    "prometheus_client": "http",
-    "pyarrow": "tables",
+#: Modules by the extra that brings them.
+MODULES = {
+    "http": "aiohttp prometheus_client",
+    "tables": "pyarrow",
+    "hub": "datasets",
+    "filter": "duckdb",
     "ray": "ray",
-    "rapidocr": "text",
-    "shtab": "completion",
-    "skimage": "metrics",
-    "torch": "tools",
-    "torchmetrics": "scorers",
-    "transformers": "tools",
-    "trl": "train",
+    "video": "av",
+    "text": "cv2 rapidocr",
+    "metrics": "skimage",
+    "scorers": "peft torchmetrics",
+    "tools": "torch transformers",
+    "train": "trl",
+    "lmms-eval": "lmms_eval",
+    "completion": "shtab",
+    "test": "basedpyright",
 }
+EXTRAS = {module: extra for extra, names in MODULES.items() for module in names.split()}
 
 VLLM_URL = os.environ.get("VIEVAL_VLLM_URL", "http://127.0.0.1:8765/v1").rstrip("/")
 unpacking = pytest.mark.skipif(
@@ -43,9 +41,8 @@ def needs(*modules: str) -> pytest.MarkDecorator:
     """A mark that skips a test where one of these modules cannot be imported."""
     absent = [module for module in modules if importlib.util.find_spec(module) is None]
     remedy = f'pip install ".[{EXTRAS[absent[0]]}]"' if absent else ""
-    return pytest.mark.skipif(
-        bool(absent), reason=f"{', '.join(absent)} not installed: {remedy}"
-    )
+    reason = f"{', '.join(absent)} not installed: {remedy}"
+    return pytest.mark.skipif(bool(absent), reason=reason)
 
 
 def served_by_vllm() -> dict[str, str]:
@@ -57,17 +54,14 @@ def served_by_vllm() -> dict[str, str]:
             [model] = json.load(answer)["data"]
             return model
     except (OSError, ValueError):
-        pytest.skip(
-            f"no vLLM answers at {VLLM_URL} (VIEVAL_VLLM_URL); `make test-vllm` starts one"
-        )
+        remedy = "`make test-vllm` starts one"
+        pytest.skip(f"no vLLM answers at {VLLM_URL} (VIEVAL_VLLM_URL); {remedy}")
 
 
 def lacking(error: BaseException) -> bool:
     """Whether an error says to install an extra, and that extra is indeed not there."""
-    told = (
-        re.search(r'pip install "\.\[([a-z-]+)\]"', str(error))
-        if isinstance(error, VievalError)
-        else None
-    )
-    modules = [module for module, extra in EXTRAS.items() if told and extra == told[1]]
+    told = re.search(r'pip install "\.\[([a-z-]+)\]"', str(error))
+    if not told or not isinstance(error, VievalError):
+        return False
+    modules = MODULES.get(told[1], "").split()
     return any(importlib.util.find_spec(module) is None for module in modules)
