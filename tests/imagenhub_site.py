@@ -129,6 +129,23 @@ class Site:
 
 
 @asynccontextmanager
+async def listening(*handlers: Any) -> AsyncIterator[list[str]]:
+    """The addresses of hosts, each of which answers by a handler."""
+    runners = []
+    for handler in handlers:
+        app = web.Application()
+        app.router.add_get("/{path:.*}", handler)
+        runners.append(
+            web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+        )
+        await runners[-1].setup()
+        await web.TCPSite(runners[-1], "127.0.0.1", 0).start()
+    yield [f"http://127.0.0.1:{runner.addresses[0][1]}" for runner in runners]
+    for runner in runners:
+        await runner.cleanup()
+
+
+@asynccontextmanager
 async def serving(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
     """A whole and faultless site for the reduced tasks."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -147,11 +164,6 @@ async def serving(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
         for kind, uid in product((*CONDITIONS[task], *models), uids):
             image = drawn(f"{task} {kind} {uid}")
             site.files[f"/museum/{info.folder}/{kind}/{uid}"] = image
-    app = web.Application()
-    app.router.add_get("/{path:.*}", site.answer)
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    site.base = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield site
-    await runner.cleanup()
+    async with listening(site.answer) as addresses:
+        [site.base] = addresses
+        yield site

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import shutil
+from itertools import product
 from shlex import split
 
 import numpy as np
@@ -39,22 +40,20 @@ def save(path, content):
 
 def geneval(folder):
     for number, (tag, prompt) in enumerate(zip(TAGS, PROMPTS, strict=True)):
-        path = folder / f"{number:05}/metadata.jsonl"
-        save(path, json.dumps({"tag": tag, "prompt": prompt, "include": []}) + "\n")
-        save(folder / f"{number:05}/grid.png", picture(900 + number))
+        place = folder / f"{number:05}"
+        conditions = {"tag": tag, "prompt": prompt, "include": []}
+        save(place / "metadata.jsonl", json.dumps(conditions) + "\n")
+        save(place / "grid.png", picture(900 + number))
         for index in range(4):
-            path = folder / f"{number:05}/samples/{index:04}.png"
-            save(path, picture(10 * number + index))
+            save(place / f"samples/{index:04}.png", picture(10 * number + index))
     return folder
 
 
 def t2i_compbench(folder):
-    number = 0
     for position, prompt in enumerate(PROMPTS):
         for index in range(3):
-            path = folder / f"samples/{prompt}_{number:06}.png"
-            save(path, picture(10 * position + index))
-            number += 1
+            name = f"samples/{prompt}_{3 * position + index:06}.png"
+            save(folder / name, picture(10 * position + index))
         save(folder / f"{prompt}-grid-{position:05}.png", picture(900))
     return folder
 
@@ -70,14 +69,15 @@ def grid(numbers):
 
 def oneig(folder):
     rows = ["category,id,prompt_en,type,prompt_length,class"]
-    categories = (("anime", "Anime_Stylization"), ("text", "Text_Rendering"))
-    for position, (place, category) in enumerate(categories):
-        for number, prompt in enumerate(PROMPTS):
-            rows.append(f'{category},{number:03},"{prompt} {category}",NP,short,None')
-            for offset, model in ((0, "mine"), (50, "theirs")):
-                first = 1000 * position + 100 * number + offset
-                path = folder / f"images/{place}/{model}/{number:03}.webp"
-                save(path, grid(range(first, first + 4)))
+    categories = {"anime": "Anime_Stylization", "text": "Text_Rendering"}
+    for (place, category), (number, prompt) in product(
+        categories.items(), enumerate(PROMPTS)
+    ):
+        rows.append(f'{category},{number:03},"{prompt} {category}",NP,short,None')
+        for offset, model in ((0, "mine"), (50, "theirs")):
+            first = 1000 * (place == "text") + 100 * number + offset
+            path = folder / f"images/{place}/{model}/{number:03}.webp"
+            save(path, grid(range(first, first + 4)))
     rows.append('Portrait,000,"nobody made it",NP,short,None')
     save(folder / "OneIG-Bench.csv", "\n".join(rows) + "\n")
     return folder / "images"
@@ -96,25 +96,21 @@ def gedit(folder):
     return folder / "mine"
 
 
-def imgedit(folder):
+def imgedit(folder, table="basic_edit.json", place="animal/", first=100):
     rows = {}
     for number, prompt in enumerate(PROMPTS):
-        row = {"id": f"animal/{number:09}.jpg", "prompt": prompt}
-        rows[str(100 + number)] = {**row, "edit_type": TAGS[number]}
-        save(folder / f"original_images/animal/{number:09}.jpg", picture(500 + number))
-        save(folder / f"mine/{100 + number}.png", picture(number))
-    save(folder / "basic_edit.json", json.dumps(rows, indent=1))
+        source, uid = f"{place}{number:09}.jpg", str(first + number)
+        rows[uid] = {"id": source, "prompt": prompt}
+        if place:
+            rows[uid]["edit_type"] = TAGS[number]
+        save(folder / "original_images" / source, picture(500 + number))
+        save(folder / f"mine/{uid}.png", picture(number))
+    save(folder / table, json.dumps(rows, indent=4))
     return folder / "mine"
 
 
 def imgedit_uge(folder):
-    rows = {}
-    for number, prompt in enumerate(PROMPTS, start=1):
-        rows[str(number)] = {"id": f"{number:09}.jpg", "prompt": prompt}
-        save(folder / f"original_images/{number:09}.jpg", picture(500 + number))
-        save(folder / f"mine/{number}.png", picture(number))
-    save(folder / "UGE_edit.json", json.dumps(rows, indent=4))
-    return folder / "mine"
+    return imgedit(folder, "UGE_edit.json", "", 1)
 
 
 def dpg_bench(folder):
@@ -138,34 +134,22 @@ def hpsv2(folder):
     return folder / "benchmark/benchmark_imgs/mine"
 
 
-#: What writes each layout, and how many images of how many generators it has.
-LAYOUTS = {
-    "geneval": (lambda folder: geneval(folder / "mine"), 12, 1),
-    "t2i_compbench": (lambda folder: t2i_compbench(folder / "mine"), 9, 1),
-    "oneig": (oneig, 48, 2),
-    "gedit": (gedit, 6, 1),
-    "imgedit": (imgedit, 3, 1),
-    "imgedit_uge": (imgedit_uge, 3, 1),
-    "dpg_bench": (dpg_bench, 12, 1),
-    "hpsv2": (hpsv2, 6, 1),
-}
-MAKERS = {name: make for name, (make, *_) in LAYOUTS.items()}
+MAKERS = {make.__name__: make for make in (oneig, gedit, imgedit, imgedit_uge)}
+MAKERS |= {"dpg_bench": dpg_bench, "hpsv2": hpsv2}
+MAKERS["geneval"] = lambda folder: geneval(folder / "mine")
+MAKERS["t2i_compbench"] = lambda folder: t2i_compbench(folder / "mine")
+#: The images of each layout.
+IMAGES = {"geneval": 12, "t2i_compbench": 9, "oneig": 48, "gedit": 6, "imgedit": 3}
+IMAGES |= {"imgedit_uge": 3, "dpg_bench": 12, "hpsv2": 6}
+ADDED = "two dogs subject-add"
 #: Layout, uid, draw, text, category, picture and picture of the source; one of the middle of each.
 PAIRS = [
     ("geneval", "00001", 2, "two dogs", "counting", 12, None),
     ("t2i_compbench", "two dogs", 1, "two dogs", "", 11, None),
-    (
-        "gedit",
-        "subject-add/en/k1",
-        0,
-        "two dogs subject-add en",
-        "subject-add",
-        11,
-        511,
-    ),
+    ("gedit", "subject-add/en/k1", 0, f"{ADDED} en", "subject-add", 11, 511),
     ("gedit", "ps_human/en/k2", 0, "a cat on a mat ps_human en", "ps_human", 2, 502),
     ("imgedit", "101", 0, "two dogs", "counting", 1, 501),
-    ("imgedit_uge", "2", 0, "two dogs", "", 2, 502),
+    ("imgedit_uge", "2", 0, "two dogs", "", 1, 501),
     ("dpg_bench", "coco1", 2, "two dogs", "", 12, None),
     ("hpsv2", "anime/00001", 0, "two dogs anime", "Animation", 1, None),
     ("hpsv2", "photo/00002", 0, "a cat on a mat photo", "Photo", 12, None),
@@ -177,23 +161,23 @@ def read(name, folder):
 
 
 def pixels(image):
-    is_open = isinstance(image, PIL.Image.Image)
-    return np.asarray(image if is_open else PIL.Image.open(io.BytesIO(image)))
+    if isinstance(image, bytes):
+        image = PIL.Image.open(io.BytesIO(image))
+    return np.asarray(image)
 
 
 @pytest.mark.parametrize("name", layout_names())
 def test_a_layout_is_read_whole_and_known_by_its_shape_alone(
     name, vieval, tmp_path, monkeypatch
 ):
-    make, images, generators = LAYOUTS[name]
-    folder = make(tmp_path / "gen")
+    folder = MAKERS[name](tmp_path / "gen")
     rows = read(name, folder)
     assert not any(row.verdict for row in rows)
     ids = {row.sample.id for row in rows}
-    assert len(rows) == len(ids) == images
-    assert len({one.image_model for one in ids}) == generators
+    assert len(rows) == len(ids) == IMAGES[name]
+    assert len({one.image_model for one in ids}) == (2 if name == "oneig" else 1)
     shown = [np.asarray(decode(row.sample.images["output"])).tobytes() for row in rows]
-    assert len(set(shown)) == images
+    assert len(set(shown)) == IMAGES[name]
     assert find_layout(folder) == name
     monkeypatch.chdir(tmp_path)
     vieval("score", folder.relative_to(tmp_path), *JUDGE, "--out", "v.jsonl")
@@ -231,7 +215,7 @@ HPSV2 = "benchmark/benchmark_imgs/mine"
         ("imgedit", "mine/101.png", "101", "output"),
         ("imgedit", "original_images/animal/000000001.jpg", "101", "source"),
         ("imgedit_uge", "mine/2.png", "2", "output"),
-        ("imgedit_uge", "original_images/000000002.jpg", "2", "source"),
+        ("imgedit_uge", "original_images/000000001.jpg", "2", "source"),
         ("dpg_bench", "mine/coco1.webp", "coco1", "output"),
         ("hpsv2", f"{HPSV2}/photo/00001.jpg", "photo/00001", "output"),
     ],
@@ -252,11 +236,16 @@ def test_prompts_of_another_name_choose_no_layout(tmp_path):
     assert len(list(read_layout(folder, read_layout_file("dpg_bench"), own))) == 12
 
 
-def test_two_prompts_of_one_uid_are_refused(tmp_path):
+TWICE = (("coco2", "coco1"), "coco1 has two prompts")
+CUT = ("coco2,", "coco3,one, two, and "), "line 6: 6 cells"
+
+
+@pytest.mark.parametrize(("change", "words"), [TWICE, CUT], ids=["uid", "cells"])
+def test_a_table_of_prompts_with_a_fault_is_refused(tmp_path, change, words):
     folder = dpg_bench(tmp_path)
     table = tmp_path / "dpg_bench.csv"
-    save(table, table.read_text().replace("coco2", "coco1"))
-    assert "coco1 has two prompts" in refusal(read, "dpg_bench", folder)
+    save(table, table.read_text().replace(*change))
+    assert words in refusal(read, "dpg_bench", folder)
 
 
 @pytest.mark.parametrize(*table("missing_images_are_counted.jsonl"))
@@ -285,13 +274,6 @@ def test_two_files_of_one_image_are_refused(name, file, tmp_path):
     save(tmp_path / file, picture(1))
     line = refusal(read_layout, folder, read_layout_file(name))
     assert "are files of the same image" in line
-
-
-def test_a_row_of_prompts_that_cannot_be_read_is_named(tmp_path):
-    folder = dpg_bench(tmp_path)
-    table = tmp_path / "dpg_bench.csv"
-    save(table, table.read_text() + "coco3,one, two, and three cats,1,Is it there?\n")
-    assert "line 8: 6 cells" in refusal(read, "dpg_bench", folder)
 
 
 def test_a_folder_of_generators_is_one_of_each(vieval, tmp_path):
@@ -344,14 +326,14 @@ def test_images_with_prompts_of_their_own_have_no_layout(file, tmp_path):
     assert find_layout(folder) == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('{"prompt": "a", "prompt": "b"}', "line 1: duplicate key 'prompt'"),
-        ("{", "line 1: not a JSON object"),
-        ('{"tag": "colors"}', "line 1: missing prompt"),
-    ],
-)
+UNREADABLE = [
+    ('{"prompt": "a", "prompt": "b"}', "line 1: duplicate key 'prompt'"),
+    ("{", "line 1: not a JSON object"),
+    ('{"tag": "colors"}', "line 1: missing prompt"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), UNREADABLE)
 def test_conditions_beside_images_that_cannot_be_read_are_named(text, words, tmp_path):
     folder = geneval(tmp_path / "gen")
     save(folder / "00001/metadata.jsonl", text)
@@ -397,30 +379,23 @@ def test_a_grid_that_cannot_be_cut_is_a_failed_row(tmp_path):
 
 
 def test_a_layout_of_ones_own(tmp_path):
-    prompts = "{table: [p.csv], prompt: text, category: kind}"
-    text = (
-        f'title: Mine\nimages: ["{{category}}/{{uid}}-{{index}}"]\nprompts: {prompts}\n'
-    )
-    save(tmp_path / "mine.yaml", text)
+    prompts = "prompts: {table: [p.csv], prompt: text, category: kind}"
+    images = 'images: ["{category}/{uid}-{index}"]'
+    save(tmp_path / "mine.yaml", f"title: Mine\n{images}\n{prompts}\n")
     save(tmp_path / "images/cats/7-1.png", picture(1))
     save(tmp_path / "images/cats/7-2.png", picture(2))
     save(tmp_path / "p.csv", "uid,kind,text\n7,cats,a cat\n")
-    samples = [
-        row.sample for row in read(str(tmp_path / "mine.yaml"), tmp_path / "images")
-    ]
+    rows = read(str(tmp_path / "mine.yaml"), tmp_path / "images")
+    samples = [row.sample for row in rows]
     found = [(one.id.uid, one.id.draw, one.texts["prompt"]) for one in samples]
     assert found == [("cats/7", 1, "a cat"), ("cats/7", 2, "a cat")]
 
 
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
-        ("title: [", "YAML"),
-        ("title: x", "images"),
-        ("title: x\nimages: [a]\nimagess: [b]", "imagess"),
-        ("3", "layout"),
-    ],
-)
+NO_LAYOUTS = [("title: [", "YAML"), ("title: x", "images"), ("3", "layout")]
+NO_LAYOUTS.append(("title: x\nimages: [a]\nimagess: [b]", "imagess"))
+
+
+@pytest.mark.parametrize(("text", "key"), NO_LAYOUTS)
 def test_a_file_that_is_no_layout_is_refused(tmp_path, text, key):
     save(tmp_path / "mine.yaml", text)
     assert key in refusal(read_layout_file, str(tmp_path / "mine.yaml"))
@@ -461,16 +436,14 @@ def rows_in_terminal(printed):
 def test_published_totals(command, generators, vieval, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     save(tmp_path / "own.yaml", OWN)
-    files, printed = [], ""
-    for number in range(generators):
+    files, printed = [f"{number}.jsonl" for number in range(generators)], ""
+    for number, file in enumerate(files):
         folder = geneval(tmp_path / f"gen{number}")
         if number:
             (folder / "00001/samples/0002.png").unlink()
             save(folder / "00002/samples/0003.png", b"no image")
-        files.append(f"{number}.jsonl")
-        code = 1 if number else 0
-        more = ("--out", files[-1], "--layout", "own.yaml")
-        printed += vieval("score", folder, *JUDGE, *more, code=code).out
+        command = ("score", folder, *JUDGE, "--out", file, "--layout", "own.yaml")
+        printed += vieval(*command, code=1 if number else 0).out
     if command == "rank":
         vieval("rank", *files, "--tables", "tables", code=None)
         printed = (tmp_path / "tables/rank.md").read_text()

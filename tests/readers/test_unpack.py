@@ -110,16 +110,18 @@ def test_a_hostile_member_refuses_the_whole_archive_in_one_line(tmp_path, name):
     assert everything(tmp_path) == {"data/i.tar.gz": path.read_bytes()}
 
 
-FULL = ({"content": bytes(MIB)}, 4, Limits(total=3 * MIB), "more than 3 MiB")
 MANY = (9, Limits(members=8), "more than 8 members")
-FOLDERS = {"kind": tarfile.DIRTYPE}
+FULL = {
+    "bytes in all": ({"content": bytes(MIB)}, 4, Limits(total=3 * MIB), "more than 3"),
+    "files": ({"content": b""}, *MANY),
+    "folders": ({"kind": tarfile.DIRTYPE}, *MANY),
+}
 
 
-@pytest.mark.parametrize(
-    ("made", "number", "limits", "message"),
-    [FULL, ({"content": b""}, *MANY), (FOLDERS, *MANY)],
-    ids=["bytes in all", "files", "folders"],
-)
+FIELDS = ("made", "number", "limits", "message")
+
+
+@pytest.mark.parametrize(FIELDS, FULL.values(), ids=FULL)
 def test_a_full_archive_is_refused(tmp_path, made, number, limits, message):
     members = [member(f"{n}.png", **made) for n in range(number)]
     path = archive(tmp_path / "i.tar.gz", *members)
@@ -133,30 +135,26 @@ def test_a_bomb_is_refused_by_its_declared_size_before_it_is_read(tmp_path):
     assert "'1.png' is larger than 64 MiB" in refused(path)
 
 
-def sparse_headers(**told):
-    described = {"major": "1", "minor": "0", **told}
-    return {f"GNU.sparse.{key}": value for key, value in described.items()}
-
-
-def sparse(name, holes_to, content=b"end"):
-    """A member as GNU tar -S writes it: a hole, and some content at its end."""
-    numbers = (1, holes_to - len(content), len(content))
-    head = "".join(f"{number}\n" for number in numbers).encode()
-    head += bytes(-len(head) % tarfile.BLOCKSIZE)
-    pax = sparse_headers(name=name, realsize=str(holes_to))
-    return member("GNUSparseFile/x", head + content, pax=pax)
+def sparse(name, head, size):
+    """A member as GNU tar -S writes it: a map of its holes, and its content."""
+    described = {"major": "1", "minor": "0", "name": name, "realsize": str(size)}
+    pax = {f"GNU.sparse.{key}": value for key, value in described.items()}
+    return member("GNUSparseFile/x", head, pax=pax)
 
 
 def test_a_sparse_member_is_refused(tmp_path):
-    path = archive(tmp_path / "i.tar.gz", sparse("a/1.png", 2**40))
-    assert "'a/1.png' is not a regular file" in refused(path)
+    end = b"end"
+    head = b"1\n%d\n%d\n" % (2**40 - len(end), len(end))
+    padding = bytes(-len(head) % tarfile.BLOCKSIZE)
+    file = sparse("a/1.png", head + padding + end, 2**40)
+    line = refused(archive(tmp_path / "i.tar.gz", file))
+    assert "'a/1.png' is not a regular file" in line
 
 
 def test_a_map_of_holes_that_would_fill_the_memory_is_refused(tmp_path):
     count = 3 * MIB
-    head = f"{count}\n".encode() + b"0\n" * 2 * count
-    pax = sparse_headers(name="1.png", realsize="5")
-    path = archive(tmp_path / "i.tar.gz", member("x", head, pax=pax))
+    head = b"%d\n" % count + b"0\n" * 2 * count
+    path = archive(tmp_path / "i.tar.gz", sparse("1.png", head, 5))
     assert "has a header larger than 1 MiB" in refused(path)
 
 
