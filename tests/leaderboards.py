@@ -19,11 +19,6 @@ def estimates_of(board):
     return {number.system: number.estimate for number in board.numbers}
 
 
-def table_of(findings, name):
-    """The table of that name."""
-    return next(table for table in findings.tables if table.name == name)
-
-
 def compared_of(family, benchmark, parts, runs, options):
     """The statistics on which judges are compared, under these options."""
     return [

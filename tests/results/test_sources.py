@@ -13,14 +13,11 @@ def build(*_):
     """A judge of a package of its own."""
 
 
-@pytest.mark.parametrize(
-    ("judge", "pack", "name"),
-    [
-        ("viescore", "viescore/v1", "fake"),
-        ("praise", "praise_v1", "praise"),
-        ("legible", "legible", "legible"),
-    ],
-)
+NAMES = [("viescore", "viescore/v1", "fake"), ("praise", "praise_v1", "praise")]
+NAMES.append(("legible", "legible", "legible"))
+
+
+@pytest.mark.parametrize(("judge", "pack", "name"), NAMES)
 def test_a_judge_of_ones_own_keeps_its_name(monkeypatch, judge, pack, name):
     judges = {"viescore": SPEC, "praise": replace(SPEC, name="praise", build=build)}
     monkeypatch.setattr(sources, "judges", lambda: judges)
