@@ -1,6 +1,4 @@
-"""A fake service of batches: files, batches in all eight states, and faults on demand; `paid`
-counts what it answered.
-"""
+"""A fake service of batches, in all eight states and with faults on demand."""
 
 from __future__ import annotations
 
@@ -20,22 +18,18 @@ _Documents = dict[str, dict[str, Any]]
 
 
 class BatchServer(FakeServer):
-    """The service in a thread of its own; a batch goes one state further each time that it is
-    looked at.
+    """The service in a thread; each look moves a batch one state on, `paid` counts answers.
 
     Args:
-        most_requests: requests that a file may have; another is refused.
+        most_requests: requests that a file may have.
         room: requests that may be queued; a batch beyond fails with `token_limit_exceeded`.
         expires: by a batch's number from 1, whether it expires half answered.
-        cancels: by a batch's number from 1, whether somebody cancels it, which leaves it half
-            answered.
-        error: by a request's body and how often it came, the error of its line: an HTTP status, or
-            None.
-        on_call: called with method, path and "before" or "after" it took effect; it may return the
-            status to answer with.
+        cancels: by a batch's number from 1, whether it is cancelled half answered.
+        error: by a request's body and times sent, the status of its line's error, or None.
+        on_call: the status to answer with, by method, path and "before" or "after" its effect.
         lists: whether files and batches are listed.
-        posted: what an answer to a post says in place of the truth.
-        processing: times that an uploaded file is looked at until a batch may be made of it.
+        posted: fields of an answer to a post that replace the true ones.
+        processing: looks at an uploaded file until it may be used.
     """
 
     def __init__(
@@ -165,9 +159,7 @@ class BatchServer(FakeServer):
         return web.json_response(shown)
 
     def _answer_batch(self, batch: dict[str, Any]) -> None:
-        """Answer a batch's requests in any order, and end it; half of them where it is cancelled
-        or expires.
-        """
+        """Answer a batch's requests in any order; half of them if it is cancelled or expires."""
         lines = self.contents[batch["input_file_id"]].splitlines()
         random.Random(batch["number"]).shuffle(lines)
         expired = self.expires(batch["number"])

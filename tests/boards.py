@@ -37,9 +37,7 @@ def board_of(
     against="annotators on b",
     width=0.05,
 ):
-    """A leaderboard of judges that are right on so many of the items; `partial` judges have a
-    third of the items.
-    """
+    """A leaderboard of judges with these accuracies; `partial` judges have a third of the items."""
     own = {}
     for number, (label, accuracy) in enumerate(accuracies.items()):
         right = np.random.default_rng(number).permutation(items) < accuracy * items

@@ -1,6 +1,4 @@
-"""Folders of grey squares, the prompts they were made from, and a judge who takes the brighter
-image for the better.
-"""
+"""Folders of grey squares, their prompts, and a judge who prefers the brighter image."""
 
 import io
 import json
@@ -25,9 +23,7 @@ def prompts(folder, number=PROMPTS):
 
 
 def images(folder, name, brightness, number=PROMPTS, draws=1):
-    """Grey squares as bright as `brightness(prompt, draw)` from 0 to 1 says; the server takes
-    brighter for better.
-    """
+    """Grey squares as bright as `brightness(prompt, draw)` from 0 to 1 says."""
     (folder / name).mkdir()
     for prompt, draw in product(range(number), range(draws)):
         level = round(255 * brightness(prompt, draw))
@@ -55,9 +51,7 @@ def scoring(body, level):
 
 
 def by_brightness(bias=0.0):
-    """A judge that takes the brighter image, and of those that differ by less than `bias` the
-    one shown first.
-    """
+    """A judge of brightness; within `bias` it prefers the image shown first."""
 
     def reply(body):
         # a degraded image is dark to it
@@ -82,9 +76,7 @@ def rough(base, seed, spread=0.1):
 
 
 def noisy(seed, share=0.05, shift=0, refusals=0.0):
-    """A judge that goes by brightness, less `shift`; a `share` of its answers is a point off,
-    some are refusals.
-    """
+    """A judge of brightness less `shift`; a `share` of its answers is a point off."""
     times_asked = Counter()
 
     def reply(body):

@@ -65,9 +65,7 @@ def a_verdict(
     aspects: Sequence[str] = ASPECTS,
     **fields: Any,
 ) -> Verdict:
-    """A verdict with one score for all aspects, with scores by aspect, or a failure; one that is
-    a verdict already.
-    """
+    """A verdict with one score for all aspects, with scores by aspect, or a failure."""
     if isinstance(score, Verdict):
         return score
     if score is None:
@@ -134,10 +132,7 @@ def a_verdict_file(
     fields: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     **scores: Sequence[Score | Mapping[str, float]],
 ) -> Path:
-    """What `vieval score` writes: the scores of image models, by prompt in order.
-
-    `fields` are those of `a_sample`: of all prompts, or a list with those of each.
-    """
+    """The output of `vieval score`; `fields` are of all prompts, or a list with those of each."""
     source = source or a_provenance()
     samples, verdicts = [], []
     for model, values in {**(generators or {}), **scores}.items():
@@ -195,9 +190,7 @@ def a_rated_folder(
     benchmark: str = "vieval_demo",
     name: str = "1_samples_task.jsonl",
 ) -> Path:
-    """A judge's results on 40 instructions, two outputs each; `score` has the number and
-    people's mean, None is a refusal.
-    """
+    """A judge's results on 40 instructions, two outputs each; a `score` of None is a refusal."""
     rng = np.random.default_rng(3)
     provenance = source or a_provenance(model=Path(folder).name, aspects=("SC",))
     rows = []
@@ -215,9 +208,7 @@ def a_rated_folder(
 def a_label_file(
     path: Path | str = "labels.csv", labels: Iterable[Mapping[str, Any]] = ()
 ) -> Path:
-    """Labels of people, each a row with defaults: SC of aurora's image of prompt 0, by one
-    annotator.
-    """
+    """Labels of people, by default on SC of aurora's image of prompt 0."""
     default = {"benchmark": "own", "part": "tig", "uid": "p000"}
     default |= {"generator": "aurora", "rater": "ann", "aspect": "SC"}
     return a_table(path, [{**default, **label} for label in labels], LABEL_COLUMNS)
@@ -257,9 +248,7 @@ def a_table(
 
 
 def a_server(**settings: Any) -> Any:
-    """A fake OpenAI-compatible server, to be used in `with`; `settings` are those of
-    `tests.fake_server.Settings`.
-    """
+    """A fake OpenAI-compatible server with `tests.fake_server.Settings`, for `with`."""
     from tests.fake_server import FakeServer  # which needs aiohttp
 
     return FakeServer(**settings)

@@ -46,9 +46,7 @@ def needs(*modules: str) -> pytest.MarkDecorator:
 
 
 def served_by_vllm() -> dict[str, str]:
-    """What a vLLM at VLLM_URL says of its model: `id` its name, `root` its folder; a test
-    without one is skipped.
-    """
+    """The name (`id`) and folder (`root`) of the vLLM's model; a test without a vLLM is skipped."""
     try:
         with urllib.request.urlopen(f"{VLLM_URL}/models", timeout=10) as answer:
             [model] = json.load(answer)["data"]

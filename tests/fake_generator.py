@@ -1,6 +1,4 @@
-"""A generator as lmms-eval's own are: it saves images itself and answers with JSON, a folder, a
-path, or words.
-"""
+"""A generator like lmms-eval's own: it saves images and answers with JSON, a path or words."""
 
 import json
 import os

@@ -1,6 +1,4 @@
-"""A fake of an image API: pictures that follow from the request alone, and answers that are
-none.
-"""
+"""A fake of an image API, whose pictures follow from the request alone."""
 
 import base64
 import hashlib
@@ -16,11 +14,9 @@ def picture(seed: bytes) -> bytes:
 
 
 class FakeImageServer:
-    """Answers `images/generations` and `images/edits`; `answer(path, body)` may give another answer
-    as (code, object).
+    """Answers `images/generations` and `images/edits`, with `urls` by addresses of files.
 
-    With `urls`, images are files of it, for which `file(path)` may give another answer as (code,
-    bytes).
+    `answer(path, body)` and `file(path)` may give other answers as (code, content).
     """
 
     def __init__(self, answer=None, urls=False, file=None):

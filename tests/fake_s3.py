@@ -1,6 +1,4 @@
-"""A fake of object storage that speaks as much of S3 as is needed, and remembers what it was
-asked.
-"""
+"""A fake of object storage that remembers what it was asked."""
 
 import re
 from collections import Counter
@@ -21,10 +19,7 @@ STORED = {"Last-Modified": "Mon, 02 Nov 2026 10:00:00 GMT", "ETag": '"0"'}
 
 
 class FakeS3:
-    """A bucket: `objects` by key, `requests` as method, key and query, and `sent_bytes` of answers.
-
-    `fails(method, key)` may refuse a request.
-    """
+    """A bucket of `objects` by key; `fails(method, key)` may refuse a request."""
 
     def __init__(self, bucket="bucket", fails=lambda method, key: False):
         self.bucket, self.fails = bucket, fails

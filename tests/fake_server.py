@@ -55,9 +55,7 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong with one request: `retry_after` is a 429's or 503's header, `seconds` the
-    length of a death.
-    """
+    """What goes wrong with one request; `seconds` is the length of a death."""
 
     kind: Kind
     retry_after: float | None = None
@@ -120,9 +118,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a request's messages come to: the same text and images give the same digest from any
-    client.
-    """
+    """The content of a request's messages; equal content has equal digests for any client."""
 
     digest: bytes
     text: str
@@ -134,11 +130,8 @@ def _parts(content: str | list[dict[str, Any]] | None) -> list[dict[str, Any]]:
 
 
 def read_request(raw: bytes, whole: bool = True) -> tuple[dict[str, Any], Prompt]:
-    """A request and its prompt. Unless `whole`, the request holds placeholders for its images.
-
-    Images are cut out before the rest is parsed: json.loads takes 0.9 ms for 215 KB of base64, a
-    search for its end 3 us.
-    """
+    """A request and its prompt; unless `whole`, placeholders stand for images."""
+    # images are cut out first: json.loads takes 0.9 ms for 215 KB, a search for an end 3 us
     view = memoryview(raw)
     kept, images = list[bytes](), list[memoryview]()
     at = seek = 0
@@ -191,9 +184,7 @@ def hash_scores(digest: bytes, count: int) -> list[int]:
 
 
 def score_count(text: str) -> int:
-    """How many scores the last `"score": [a, b]` or `score = [a, b]` of a prompt asks for; 1
-    without any.
-    """
+    """How many scores the last `"score": [a, b]` or `score = [a, b]` asks for; 1 without any."""
     lists = re.findall(r'score"?\s*[:=]\s*\[([^][]*)\]', text)
     named_lists = [names for names in lists if names.strip(" .")]
     return len(named_lists[-1].split(",")) if named_lists else 1
@@ -217,9 +208,7 @@ def instance(
     root: Mapping[str, Any] | None = None,
     key: str = "",
 ) -> Any:
-    """A smallest valid instance of a JSON schema, in which `score` is always there and drawn
-    from the digest.
-    """
+    """A smallest valid instance of a JSON schema, with a `score` drawn from the digest."""
     root = schema if root is None else root
     if found := _UNSUPPORTED & schema.keys():
         raise Rejected(
@@ -266,10 +255,7 @@ def instance(
 
 
 def first_token(digest: bytes, hide_yes: bool = False) -> dict[str, float]:
-    """Probabilities of the reply's first token, highest first: 0.9 in all for spellings of Yes and No, 0.95 in total.
-
-    P(Yes) over all its spellings is 0.9 times a number from 0.02 to 0.98 that the digest gives.
-    """
+    """Probabilities of the reply's first token, highest first: 0.9 for spellings of Yes and No."""
     yes = 0.02 + 0.96 * int.from_bytes(digest[:8], "big") / 2**64
     chances = {f"other{i}": 0.05 / 2**i for i in range(1, 40)}
     for word, share in (("Yes", yes), ("No", 1 - yes)):
@@ -400,18 +386,14 @@ class FakeServer:
         return self._tally.report()
 
     def reset_stats(self) -> None:
-        """Start counting anew: numbers and attempts too, so that the same requests meet the same
-        faults again.
-        """
+        """Start counting again, attempts too, so that the same requests meet the same faults."""
         now = self._tally
         now.max_in_flight, now.max_working, now.number = now.in_flight, now.working, 0
         for name in ("statuses", "faults", "attempts", "tokens"):
             setattr(now, name, Counter())
 
     def die(self, seconds: float) -> None:
-        """Drop all connections and stop listening; be back on the same port after so many
-        seconds.
-        """
+        """Drop all connections, and listen again on the same port after so many seconds."""
         self._loop.call_soon_threadsafe(self._begin_death, seconds)
 
     def __enter__(self) -> FakeServer:

@@ -10,9 +10,7 @@ LOADING = {"href", "src", "xlink:href", "action"}
 
 
 def dead_links(text, folder):
-    """Links to no element of the page, to no file below `folder`, or to no page or heading of
-    the documentation.
-    """
+    """Links to no element of the page, no file below `folder`, and no page of the documentation."""
     attributes = Page(text).attributes()
     names = {value for _, name, value in attributes if name in ("id", "name")}
     links = {value for _, name, value in attributes if name in LOADING and value}

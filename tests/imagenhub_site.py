@@ -62,9 +62,7 @@ def drawn(text: str) -> bytes:
 
 
 class Site:
-    """Serves the three sources below /ratings, /hub and /museum; `faults` are scripted answers,
-    taken one a request.
-    """
+    """Serves /ratings, /hub and /museum; `faults` are scripted answers, one a request."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}

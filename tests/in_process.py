@@ -1,8 +1,6 @@
-"""lmms-eval's command line run in the tests' own process, with its index of tasks made once: 2 s a
-run, not 20.
+"""lmms-eval's command line in the tests' own process, with one index of tasks: 2 s a run, not 20.
 
-Nothing of the host is imported before it is run. A process of its own (the fixture `lmms_eval`) is
-for what is about processes.
+Nothing of the host is imported before it is run; the fixture `lmms_eval` starts a process.
 """
 
 import base64
@@ -132,9 +130,7 @@ def own_images(name):
 
 
 def _full_load(stream):
-    """What `yaml.full_load` gives, by libyaml where it is there: the host's 2,000 files take a
-    second, and not six.
-    """
+    """`yaml.full_load` by libyaml if possible: the host's 2,000 files take 1 s, not 6 s."""
 
     class Loader(getattr(yaml, "CFullLoader", yaml.FullLoader)):
         yaml_constructors = yaml.FullLoader.yaml_constructors
@@ -161,9 +157,7 @@ def tasks():
 
 
 def run(*arguments, data=None, options=None):
-    """The host's command line with these arguments, under no options but these; SystemExit where
-    it would end so.
-    """
+    """Run the host's command line with these arguments and no other options."""
     reason = "lmms-eval is not installed"
     host = pytest.importorskip("lmms_eval.__main__", reason=reason)
     from vieval_plugin.hosts.lmms_eval import command_line
@@ -213,9 +207,7 @@ def read(folder):
 
 @pytest.fixture
 def evaluate(tmp_path):
-    """Judges a demo task (or another) in this process; no reply is kept unless `store` names a
-    file.
-    """
+    """Judge a demo task (or another) in this process; only a `store` keeps replies."""
     numbers = itertools.count()
 
     def judged(*arguments, tasks=TIE, limit=6, store=None, data=None, **options):

@@ -1,6 +1,4 @@
-"""Archives as people have them: no image of a tar is lost in silence, paired with another's
-text, or called complete.
-"""
+"""Archives: no image of a tar is lost silently or paired with another's text."""
 
 import random
 import re
@@ -121,9 +119,7 @@ def test_a_folder_of_img2dataset_is_read_as_its_tars(vieval, tmp_path):
 
 
 def members_of(seed):
-    """Members of a tar as chance has them: gaps, dots, repeated keys, late members and foreign
-    files.
-    """
+    """Random members of a tar: gaps, dots, repeated keys, late members, foreign files."""
     chance = random.Random(seed)
     numbers = sorted(chance.sample(range(40), 8))
     stems = [f"{number:0{chance.choice([1, 3])}}" for number in numbers]

@@ -1,6 +1,4 @@
-"""Tables of strangers: names of files elsewhere, bombs, nesting, and damage are refused in one
-line or are a row's status.
-"""
+"""Hostile tables: foreign files, bombs, nesting and damage are one line or a row's status."""
 
 import os
 import struct

@@ -164,9 +164,7 @@ def read_batch(row, folder, columns):
 
 
 def read_host(row, folder, columns):
-    """Images that were made elsewhere, as a host asks for them, for the prompts that it
-    generates from.
-    """
+    """Images for the prompts that a host generates from."""
     from vieval_plugin.benchmarks.generate_prompts import PART, load
     from vieval_plugin.generation.precomputed_images import PrecomputedImages
     from vieval_plugin.generation.requests import ImageRequest

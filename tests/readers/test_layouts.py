@@ -1,6 +1,4 @@
-"""Folders as benchmarks have them: each image is judged with its own prompt, and each prompt and
-image is accounted for.
-"""
+"""Folders of benchmarks: each image has its own prompt, and each is accounted for."""
 
 import io
 import json

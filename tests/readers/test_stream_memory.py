@@ -26,9 +26,7 @@ _ROOM = 80  # MiB that may differ between runs: buffers, and what an allocator k
 
 
 def read(path):
-    """How many rows are judged, and the most memory in MiB that a process of its own took for
-    that.
-    """
+    """The number of judged rows, and the peak memory in MiB of a process that read them."""
     done = run_process([sys.executable, "-c", READ, str(path)], check=True)
     return tuple(map(int, done.stdout.split()))
 

@@ -1,6 +1,4 @@
-"""Numbers and columns of files that people write: plain digits or an error of one line, and
-never another number.
-"""
+"""Numbers in files: plain digits or an error of one line, never another number."""
 
 import json
 import math

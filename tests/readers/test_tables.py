@@ -1,6 +1,4 @@
-"""One table of formats by one set of rows: whatever a table is stored as, the samples are the
-same.
-"""
+"""The same rows in each format: the samples are the same."""
 
 import shutil
 

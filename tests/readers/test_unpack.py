@@ -1,6 +1,4 @@
-"""Archives of strangers: what is taken out of them, and what is refused with nothing left
-behind.
-"""
+"""Archives from strangers: a refused one leaves nothing behind."""
 
 import gzip
 import io

@@ -1,6 +1,4 @@
-"""From a verdict back to its conversation: what is kept of an answer is enough to read it as it
-was read.
-"""
+"""From a verdict to its conversation: a stored answer is read as it was read."""
 
 import json
 

@@ -1,6 +1,4 @@
-"""Results in a folder of shards: counted whole, ranked and shown by a sample, looked up by row
-or uid.
-"""
+"""Results in a folder of shards: counted whole, sampled, and found by row or uid."""
 
 import json
 import re

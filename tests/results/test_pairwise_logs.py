@@ -1,6 +1,4 @@
-"""Logs of judges of two candidates: GenAI-Bench's labels, MMRB2's letters, and verdicts on
-candidates put together.
-"""
+"""Logs of judges of two candidates: GenAI-Bench, MMRB2 and our own results."""
 
 import json
 from collections import Counter

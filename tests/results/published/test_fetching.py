@@ -1,6 +1,4 @@
-"""`vieval prepare published_verdicts` against a site of this process: whole, resumed, and of
-another commit.
-"""
+"""`vieval prepare published_verdicts` from a local site: whole, resumed, and changed."""
 
 import hashlib
 from shlex import split

@@ -1,6 +1,4 @@
-"""Published judges beside a user's own: their numbers are the report's, and a changed log gives
-none.
-"""
+"""Published judges: their numbers are the report's, and a changed log has none."""
 
 import shutil
 from shlex import split
