@@ -71,7 +71,7 @@ def test_ranks_and_reports_are_those_of_the_verdicts(vieval, judged, tmp_path):
     bins = [name for name in rows[0] if "-" in name or "<" in name]
     assert [sum(row[name] for name in bins) for row in rows] == [59, 59]
     assert "no_image" in printed
-    assert "drawn at random" not in printed
+    assert "randomly sampled" not in printed
     assert "data:image/webp" in rank.read_text()
     vieval("report", judged, "--out", tmp_path / "report")
     assert "all_scores" in (tmp_path / "report" / "files.json").read_text()
