@@ -200,11 +200,10 @@ def fields_of(
     foreign_kind = _foreign_kind(table, by_own_name.get("kind", ""))
     if foreign_kind:
         del by_own_name["kind"]
-    fields = {
-        field: column for field, column in {**by_own_name, **columns}.items() if column
-    }
-    guessed, no_images = _guessed(table, {**fields, **columns}, outputs)
-    fields |= guessed
+    explicit_columns = {**by_own_name, **columns}
+    guessed, no_images = _guessed(table, explicit_columns, outputs)
+    candidates = {**explicit_columns, **guessed}.items()
+    fields = {field: column for field, column in candidates if column}
     _require_texts(table, fields)
     has_images = any(field.startswith("images") for field in fields)
     if outputs and table.columns and not has_images:
@@ -458,7 +457,11 @@ def _guessed(
 
 
 def _mixed_images_error(
-    table: InputTable, column: str, key: str, image: str, other: str
+    table: InputTable,
+    column: str,
+    key: str,
+    image: str,
+    other: str,
 ) -> VievalError:
     return VievalError(
         f"{table.name}: only some values of column {column[:80]!r} look like images: "

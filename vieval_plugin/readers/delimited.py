@@ -273,7 +273,9 @@ def _joined_lines(
         with suppress(csv.Error):
             for _ in reader:
                 cells = csv.reader(
-                    lines, delimiter=dialect.delimiter, quoting=csv.QUOTE_NONE
+                    lines,
+                    delimiter=dialect.delimiter,
+                    quoting=csv.QUOTE_NONE,
                 )
                 if len(lines) > 1 and all(len(row) == width for row in cells):
                     end = reader.line_num + dialect.skipped

@@ -437,9 +437,8 @@ def _absent_images_note(reading: _Reading) -> Iterator[str]:
     if len(image_models) > 1:
         per_generator = f", counted for each of {len(image_models)} generators"
     prompts = plural(missing_counts.total(), "prompt")
-    counts = []
-    for category, count in sorted(missing_counts.items()):
-        counts.append(f"{count} of {category}")
+    by_category = sorted(missing_counts.items())
+    counts = [f"{count} of {category}" for category, count in by_category]
     yield (
         f"{reading.folder}: {prompts} without an image: "
         f"{', '.join(counts)}{per_generator}"
@@ -656,7 +655,7 @@ def _tables(
             for parent in parents
             for name in names
         ]
-        file = next((file for file in files if file.is_file()), None)
+        file = next(filter(Path.is_file, files), None)
         if file:
             tables[category_folder] = file
     return tables

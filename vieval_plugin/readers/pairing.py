@@ -173,7 +173,9 @@ def _chosen(models: ImageModels, prompts: Prompts) -> _Matching:
 
 
 def _disagreement_error(
-    first: _Matching, rival: _Matching, prompts: Prompts
+    first: _Matching,
+    rival: _Matching,
+    prompts: Prompts,
 ) -> VievalError:
     """The error for two matchings that fit and give an image different prompts."""
     names = [matching.key.name for matching in (first, rival)]

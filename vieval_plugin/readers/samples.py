@@ -154,7 +154,10 @@ def read_through(source: SampleSource) -> SampleSource:
             f"{first.verdict.reason}"
         )
     return replace(
-        source, total=total, addresses=addresses, fingerprint=hashed.hexdigest()[:16]
+        source,
+        total=total,
+        addresses=addresses,
+        fingerprint=hashed.hexdigest()[:16],
     )
 
 
@@ -229,7 +232,10 @@ def limited(source: SampleSource, limit: int | None) -> SampleSource:
     total = None if source.total is None else min(source.total, limit)
     fingerprint = fingerprint_of([], source.fingerprint, str(limit))
     return replace(
-        source, read=lambda: islice(source, limit), total=total, fingerprint=fingerprint
+        source,
+        read=lambda: islice(source, limit),
+        total=total,
+        fingerprint=fingerprint,
     )
 
 
@@ -292,7 +298,10 @@ def _sample_row(
     reason = address_among(files)
     verdict = unjudged(Status.TOOL_ERROR, reason) if reason else absence(sample)
     return SampleRow(
-        replace(sample, images=images), row_name, verdict, addresses=addresses
+        replace(sample, images=images),
+        row_name,
+        verdict,
+        addresses=addresses,
     )
 
 

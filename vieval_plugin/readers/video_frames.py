@@ -168,7 +168,10 @@ def _extract(
                 picture = PIL.Image.fromarray(frame.to_ndarray(format="rgb24"))
                 body = io.BytesIO()
                 picture.rotate(frame.rotation, expand=True).save(
-                    body, "JPEG", quality=_QUALITY, subsampling=0
+                    body,
+                    "JPEG",
+                    quality=_QUALITY,
+                    subsampling=0,
                 )
                 bodies[number] = body.getvalue()
             if number >= numbers[-1]:

@@ -171,7 +171,10 @@ def _separate_member_error(path: Path, full_name: str) -> VievalError:
 
 
 def _same_column_error(
-    path: Path, member: TarMember, first_name: str, full_name: str
+    path: Path,
+    member: TarMember,
+    first_name: str,
+    full_name: str,
 ) -> VievalError:
     return VievalError(
         f"{path}: {first_name} and {full_name} are both column {member.column!r} of "

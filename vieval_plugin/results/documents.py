@@ -81,7 +81,9 @@ def read_record(
 
 
 def _require_same_id(
-    identity: SampleId, targeted: SampleId, is_generated: bool
+    identity: SampleId,
+    targeted: SampleId,
+    is_generated: bool,
 ) -> None:
     wanted = replace(identity, image_model="", draw=0) if is_generated else identity
     if targeted != wanted:
@@ -216,7 +218,9 @@ def _conditions(identity: SampleId, document: JsonObject) -> Sample:
 
 
 def _generated_sample(
-    conditions: Sample, identity: SampleId, generation: Generation
+    conditions: Sample,
+    identity: SampleId,
+    generation: Generation,
 ) -> Sample:
     """Build the sample that a generator made from conditions; without an output if it
     made no image.

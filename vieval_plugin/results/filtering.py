@@ -160,7 +160,9 @@ def filter_shards(
 
 
 def _calibration_lines(
-    calibration: Calibration, source: Provenance, kinds: Mapping[str, int]
+    calibration: Calibration,
+    source: Provenance,
+    kinds: Mapping[str, int],
 ) -> list[str]:
     """Return lines on the scores that a calibration replaces, and on rows without one."""
     lines = [calibration.replaced(source)]

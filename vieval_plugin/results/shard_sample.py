@@ -97,7 +97,9 @@ class ShardSample:
 
 
 def sample_shards(
-    path: Path, partial: bool = False, max_prompts: int = MOST_PROMPTS
+    path: Path,
+    partial: bool = False,
+    max_prompts: int = MOST_PROMPTS,
 ) -> ShardSample:
     """Count all verdicts of a folder of shards, and read those on a random sample of its prompts.
 
@@ -185,7 +187,9 @@ def _count(totals: FolderTotals, table: Any, names: Sequence[str]) -> None:
 
 
 def _sampled_records(
-    opened: VerdictFolder, seed: int, last: np.uint64
+    opened: VerdictFolder,
+    seed: int,
+    last: np.uint64,
 ) -> Iterator[Record]:
     for _, table in verdict_tables(opened):
         rows = np.nonzero(_random_keys(table, seed) <= last)[0]

@@ -129,7 +129,10 @@ def score_columns(table: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]
 
 
 def verdict_batches(
-    folder: Path | str, columns: Sequence[str] | None = None, *, partial: bool = False
+    folder: Path | str,
+    columns: Sequence[str] | None = None,
+    *,
+    partial: bool = False,
 ) -> Iterator[Any]:
     """Yield the verdicts of a folder of shards as Arrow record batches of at most one
     shard, in input order.

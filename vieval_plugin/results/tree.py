@@ -40,7 +40,9 @@ class Node:
 
 
 def outline(
-    record: Record, exchanges: Sequence[Exchange] = (), judged: Judged | None = None
+    record: Record,
+    exchanges: Sequence[Exchange] = (),
+    judged: Judged | None = None,
 ) -> Node:
     """Build the tree of a record by the paths of its steps, with questions and images
     from `exchanges` and texts from `judged`, if these are passed.

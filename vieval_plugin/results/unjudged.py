@@ -63,7 +63,9 @@ def is_run(path: Path) -> bool:
 
 
 def load_unjudged(
-    path: Path, options: Config | None = None, kind: str | None = None
+    path: Path,
+    options: Config | None = None,
+    kind: str | None = None,
 ) -> UnjudgedRun:
     """Load the images of a run, with the reasons for missing ones; earlier verdicts on
     them are dropped.
@@ -232,7 +234,11 @@ def made_of_row(
     image_model = real(file).parent.name
     image_counts = [len(answer.images) for answer in answers]
     yield from generated_images(
-        conditions, image_model, answers, max([1, *image_counts]), trusted
+        conditions,
+        image_model,
+        answers,
+        max([1, *image_counts]),
+        trusted,
     )
 
 
