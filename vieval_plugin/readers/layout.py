@@ -371,7 +371,13 @@ def read_layout(
     )
     notes = tuple(_notes(reading, left_out))
     return read_through(
-        SampleSource(str(folder), rows, fingerprint, notes, totals=totals)
+        SampleSource(
+            str(folder),
+            rows,
+            fingerprint,
+            notes,
+            totals=totals,
+        )
     )
 
 
@@ -480,9 +486,11 @@ def _shared_cells(reading: _Reading, key: _Key) -> Cells:
     texts = {text_name: conditions.text}
     if conditions.objects:
         texts[WANTED_OBJECTS] = conditions.objects
+    uid = "/".join(filter(None, path))
+    folder = reading.folder.absolute()
     return {
-        "uid": "/".join(filter(None, path)),
-        "image_model": image_model or image_model_of(reading.folder.absolute()),
+        "uid": uid,
+        "image_model": image_model or image_model_of(folder),
         "category": reading.category(key[1:]),
         "texts": texts,
     }
@@ -627,7 +635,11 @@ def _uid_width(layout: Layout) -> int:
     return 0
 
 
-def _source_file(prompt_layout: LayoutPrompts, table: InputTable, row: Cells) -> str:
+def _source_file(
+    prompt_layout: LayoutPrompts,
+    table: InputTable,
+    row: Cells,
+) -> str:
     """The file of the source of a row; empty where the table has none."""
     if not prompt_layout.source:
         return ""

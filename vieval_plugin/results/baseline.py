@@ -183,7 +183,11 @@ def add_baseline(results: Results, baseline: Baseline) -> Results:
     )
 
 
-def _generator_of(records: Sequence[Record], name: str, advice: str) -> str:
+def _generator_of(
+    records: Sequence[Record],
+    name: str,
+    advice: str,
+) -> str:
     """Return the one generator of records, empty if it has no name; `name` begins the
     VievalError raised if there are several, and `advice` ends it.
     """
@@ -274,7 +278,8 @@ def _digest(prompts: _Prompts) -> str:
 
 def _first_difference(then: _Prompts, now: _Prompts) -> str:
     for key in then:
-        if key in now and (difference := text_difference(then[key], now[key])):
+        difference = text_difference(then[key], now.get(key, then[key]))
+        if difference:
             return f"{key[2]!r} has {difference}"
     missing = [key for key in then if key not in now]
     if missing:
@@ -402,7 +407,11 @@ def add_night(path: Path, night: Night) -> list[Night]:
     return [*series, night]
 
 
-def _read(path: Path, number: int, line: str) -> Night:
+def _read(
+    path: Path,
+    number: int,
+    line: str,
+) -> Night:
     try:
         night = _NIGHT.validate_json(line)
         date.fromisoformat(night.date)

@@ -370,7 +370,11 @@ def _write_parquet(
         )
 
 
-def _extended_schema(schema: Any, added: Any, source: Place) -> Any:
+def _extended_schema(
+    schema: Any,
+    added: Any,
+    source: Place,
+) -> Any:
     """Append the fields of new columns to a schema."""
     for field in added:
         if field.name in schema.names:
@@ -389,7 +393,11 @@ def _is_full(tables: Sequence[Any]) -> bool:
     return size > _MOST_BYTES or rows > _MOST_ROWS
 
 
-def _batches(source: Place, file: InputFile, numbers: Any) -> Iterator[tuple[int, Any]]:
+def _batches(
+    source: Place,
+    file: InputFile,
+    numbers: Any,
+) -> Iterator[tuple[int, Any]]:
     """Yield batches of the row groups that contain rows of these numbers, each with the
     number of its first row.
     """

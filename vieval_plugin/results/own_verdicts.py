@@ -62,7 +62,8 @@ def records_of(path: Path) -> Iterator[Record]:
     run is not in the accompanying run file.
     """
     with path.open(encoding="utf-8", newline="\n") as file:
-        header = read_header(first := file.readline())
+        first = file.readline()
+        header = read_header(first)
         common, runs = _common_and_runs(path, header)
         verdict_lines = file if header else chain([first], file)
         for number, line in enumerate(verdict_lines, start=2 if header else 1):
@@ -188,7 +189,11 @@ def record_of_line(
     )
 
 
-def _id(benchmark: str, part: str, row: JsonObject) -> SampleId:
+def _id(
+    benchmark: str,
+    part: str,
+    row: JsonObject,
+) -> SampleId:
     model = str(row["image_model"])
     uid = str(row["uid"])
     return SampleId(
@@ -213,7 +218,11 @@ def _require_same_run(source: Provenance, row: JsonObject) -> None:
             )
 
 
-def _judged(identity: SampleId, row: JsonObject, folder: Path) -> Judged:
+def _judged(
+    identity: SampleId,
+    row: JsonObject,
+    folder: Path,
+) -> Judged:
     """Build the sample or contest of a line, with its texts and those of its images
     that are files.
     """

@@ -170,7 +170,11 @@ def _random_keys(table: Any, seed: int) -> NDArray[np.uint64]:
     return np.frombuffer(b"".join(digests), np.uint64)
 
 
-def _count(totals: FolderTotals, table: Any, names: Sequence[str]) -> None:
+def _count(
+    totals: FolderTotals,
+    table: Any,
+    names: Sequence[str],
+) -> None:
     from pyarrow import compute
 
     columns = list(score_columns(table, names))

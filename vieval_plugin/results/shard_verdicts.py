@@ -284,7 +284,11 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
     return _only_match(records, opened.folder.name, name)
 
 
-def _only_match(records: Sequence[Record], folder: str, name: str) -> Record:
+def _only_match(
+    records: Sequence[Record],
+    folder: str,
+    name: str,
+) -> Record:
     """Return the one verdict of a name; VievalError if there is none, or several are."""
     if not records:
         raise VievalError(

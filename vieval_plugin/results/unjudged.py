@@ -83,7 +83,8 @@ def load_unjudged(
     judges = dict[tuple[str, str], None]()
     folder = path if path.is_dir() else path.parent
     trusted = trusted_folders(options or current(), folder)
-    for file in (files := samples_files(path)):
+    files = samples_files(path)
+    for file in files:
         for number, line in enumerate(_lines(file), start=1):
             try:
                 host_row = read_json(line)
@@ -157,9 +158,8 @@ def _rows_of(
         return
     for response in responses_of(row):
         document = read_json(response)
-        if (
-            isinstance(document, dict) and "verdict" in document
-        ):  # to be judged by another judge
+        # to be judged by another judge
+        if isinstance(document, dict) and "verdict" in document:
             record = read_record(response, row["target"])
             if not isinstance(record.sample, Sample):
                 raise VievalError(
@@ -248,11 +248,13 @@ def _source_images(row: JsonObject) -> dict[str, Image]:
     """
     media = row.get("input_media")
     for image in media if isinstance(media, list) else ():
-        if isinstance(image, str) and (head := _DATA.match(image)):
+        if not isinstance(image, str):
+            continue
+        head = _DATA.match(image)
+        if head:
             with suppress(ValueError):
                 content = base64.b64decode(image[head.end() :], validate=True)
                 return {"source": Image(content)}
-            continue
-        if isinstance(image, str) and isfile(image):
+        elif isfile(image):
             return {"source": Image(path_of(image).absolute())}
     return {}

@@ -198,7 +198,11 @@ def require_published(judge: PublishedJudge, root: Path) -> None:
             )
 
 
-def run_of(judge: PublishedJudge, root: Path, judged: Iterable[Judged | Record]) -> Run:
+def run_of(
+    judge: PublishedJudge,
+    root: Path,
+    judged: Iterable[Judged | Record],
+) -> Run:
     """Build a run from the verdicts of a published judge on samples or contests.
 
     Args:
