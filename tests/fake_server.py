@@ -39,18 +39,16 @@ except ImportError:
         raise
     import pytest
 
-    pytest.skip(
-        'the fake server needs aiohttp: pip install ".[http]"', allow_module_level=True
-    )
+    reason = 'the fake server needs aiohttp: pip install ".[http]"'
+    pytest.skip(reason, allow_module_level=True)
 
 HOST = "127.0.0.1"
 MAX_BODY = 64 * 2**20
 MOST_LOGPROBS = 20
 REFUSAL = "I'm sorry, but I can't assist with that."
-Kind = Literal[
-    "429", "500", "503", "hang", "reset", "death", "cut_body", "invalid_json", "empty_choices", "null_content",
-    "refusal", "overlong", "overlong_vllm", "content_filter",
-]  # fmt: skip
+Kind = Literal["429", "500", "503", "hang", "reset", "death", "cut_body", "invalid_json",
+               "empty_choices", "null_content", "refusal", "overlong", "overlong_vllm",
+               "content_filter"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -194,8 +192,7 @@ class Rejected(Exception):
     """What a real server answers with 400."""
 
 
-# better refused, as real servers do with what they cannot enforce, than answered with an instance
-# that is not valid
+# keywords that real servers cannot enforce, and refuse
 _UNSUPPORTED = frozenset({
     "allOf", "contains", "exclusiveMaximum", "exclusiveMinimum", "format", "if", "minProperties", "multipleOf", "not",
     "pattern", "prefixItems", "uniqueItems",
@@ -211,9 +208,7 @@ def instance(
     """A smallest valid instance of a JSON schema, with a `score` drawn from the digest."""
     root = schema if root is None else root
     if found := _UNSUPPORTED & schema.keys():
-        raise Rejected(
-            f"Invalid response_format: keyword {min(found)!r} is unsupported."
-        )
+        raise Rejected(f"Invalid response_format: {min(found)!r} is not supported.")
     if not schema.keys() & {"type", "$ref", "anyOf", "oneOf"}:
         raise Rejected("Invalid schema for response_format: it must have a 'type' key.")
     if "$ref" in schema:
@@ -234,12 +229,9 @@ def instance(
             if name in wanted
         }
     if kind == "array":
-        # each item sees the digest from another byte on, so that a list of scores is no row of
-        # equal ones
-        count, items = (
-            schema.get("minItems", int(key == "score")),
-            schema.get("items", {}),
-        )
+        # each item sees the digest from another byte on, so that scores differ
+        count = schema.get("minItems", int(key == "score"))
+        items = schema.get("items", {})
         turned = (digest[i % 16 :] + digest[: i % 16] for i in range(count))
         return [instance(items, each, root, key) for each in turned]
     if kind in ("number", "integer"):
@@ -353,16 +345,10 @@ class _Tally:
     tokens: Counter[str] = field(default_factory=Counter)
 
     def report(self) -> dict[str, Any]:
-        counted = {
-            key: dict(n) if isinstance(n, Counter) else n
-            for key, n in vars(self).items()
-        }
-        distinct = len(counted.pop("attempts"))
-        return {
-            **counted,
-            "requests": self.statuses.total(),
-            "distinct_prompts": distinct,
-        }
+        tallies = vars(self).items()
+        counted = {k: dict(n) if isinstance(n, Counter) else n for k, n in tallies}
+        counted["distinct_prompts"] = len(counted.pop("attempts"))
+        return {**counted, "requests": self.statuses.total()}
 
 
 class FakeServer:

@@ -90,10 +90,10 @@ def rated():
 
 def served(model, server, **further):
     """A model's arguments for a fake server."""
-    named = {"model_version": "fake", "api_key": "EMPTY"}
-    if model == "vieval_openai":
-        named = {"model": "fake"}
-    named |= {"base_url": server.base_url, **further}
+    name = "model" if model == "vieval_openai" else "model_version"
+    named = {name: "fake", "base_url": server.base_url, **further}
+    if model != "vieval_openai":
+        named["api_key"] = "EMPTY"
     arguments = ",".join(f"{k}={v}" for k, v in named.items())
     return ("--model", model, "--model_args", arguments)
 

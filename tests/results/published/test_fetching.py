@@ -103,11 +103,6 @@ def test_without_a_network_two_lines_say_what_to_do(prepare):
     assert what.startswith(f"{said}--root FOLDER`")
 
 
-def test_another_part_and_another_host_are_told(vieval):
-    said = vieval("prepare", "published_verdicts", "--part", "mine", code=1).err
-    assert "unknown part 'mine' of published_verdicts" in said
-
-
 @pytest.mark.parametrize("mirror", ["museum=http://127.0.0.1:9", "logs", "logs=", "="])
 def test_a_mirror_is_of_a_source(vieval, mirror):
     err = vieval("prepare", "published_verdicts", "--mirror", mirror, code=1).err
