@@ -1,10 +1,8 @@
-"""Inputs as people have them, through every door: each row of `inputs.jsonl` is right pairs, or a
-line that says why not.
+"""Inputs as people have them, through every door: each row of `inputs.jsonl` is pairs or a refusal.
 
 A row has `files` (by path: a text, `@LABEL` for the picture of a label, columns, or members of a
-tar), the `door` that reads them, and `pairs` of texts and the labels of their pictures, null for a
-sample that has none; or what is `refused`. In `says` are words of the lines for the user and of
-the reasons of rows that cannot be judged, in `quiet` words that none of them has.
+tar), the `door` that reads them, and `pairs` of texts and the labels of their pictures, null for
+none; or what is `refused`. Notes and reasons have the words in `says` and none in `quiet`.
 """
 
 import base64

@@ -484,7 +484,7 @@ def expected_totals(records):
 
 
 def test_a_layout_is_for_folders(vieval, tmp_path):
-    save(tmp_path / "a.png", picture(1))
-    command = ("--prompt", "x", *JUDGE, "--layout", "geneval")
-    refused = vieval("score", tmp_path / "a.png", *command, code=1)
+    file = save(tmp_path / "a.png", picture(1))
+    command = (file, "--prompt", "x", *JUDGE, "--layout", "geneval")
+    refused = vieval("score", *command, code=1)
     assert "applies only to image folders" in refused.err

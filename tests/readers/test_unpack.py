@@ -46,19 +46,13 @@ def refused(path, *limits):
 
 
 def test_files_are_unpacked_below_the_target_whose_own_name_may_lead(tmp_path):
-    path = archive(
-        tmp_path / "i.tar.gz",
-        member("images", kind=tarfile.DIRTYPE),
-        member("images/a/1.png", b"one"),
-        member("./images/2.png", b"two"),
-        member("b/images/3.png", b"three"),
-    )
+    files = {"images/a/1.png": b"one", "./images/2.png": b"two", "b/images/3.png": b"x"}
+    members = [member(name, content) for name, content in files.items()]
+    folder = member("images", kind=tarfile.DIRTYPE)
+    path = archive(tmp_path / "i.tar.gz", folder, *members)
     assert unpack(path, tmp_path / "images") == 3
-    assert everything(tmp_path / "images") == {
-        "a/1.png": b"one",
-        "2.png": b"two",
-        "b/images/3.png": b"three",
-    }
+    expected = {"a/1.png": b"one", "2.png": b"two", "b/images/3.png": b"x"}
+    assert everything(tmp_path / "images") == expected
     assert sorted(os.listdir(tmp_path)) == ["i.tar.gz", "images"]
     assert not (tmp_path / "images" / "2.png").stat().st_mode & 0o4111
 

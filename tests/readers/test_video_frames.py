@@ -49,9 +49,8 @@ def numbers(paths):
     found = []
     for path in paths:
         with Image.open(path) as picture:
-            assert picture.format == "JPEG"
-            assert picture.mode == "RGB"
-            assert picture.size == (64, 48)
+            form = (picture.format, picture.mode, picture.size)
+            assert form == ("JPEG", "RGB", (64, 48))
             assert picture.getpixel((4, 4))[0] > 230
             found.append(round(picture.getpixel((50, 40))[0] / STEP))
     return found

@@ -208,18 +208,11 @@ def test_a_file_of_neither_form_is_one_line(tmp_path):
         assert f"pairwise.json: {said}" in line
 
 
-# MMRB2
-
-
-OTHER = {"A": "B", "B": "A"}
-
-
 def judged(tmp_path, pairs, letters="", name="sample_task1_image.json"):
-    """A judgement file: each order has its letter, or the right one of the pair."""
+    """A file of MMRB2: each order has its letter, or the right one of the pair."""
     rows = {}
     for pair in pairs:
-        right = "A" if pair.votes.vote == "first" else "B"
-        answers = letters or right + OTHER[right]
+        answers = letters or ("AB" if pair.votes.vote == "first" else "BA")
         orders = zip(("forward", "reverse"), answers, strict=True)
         rows[pair.id.uid] = {order: [{"judgement": a}] for order, a in orders}
     (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
@@ -237,7 +230,7 @@ def shares(recording, pairs):
 
 
 FILES = {"t2i": ("sample_task1_image.json", 0.532)}
-FILES["edit"] = ("sample_task2_edit.json", 0.555)
+FILES["edit"] = ("task2_edit/sample.json", 0.555)
 
 
 @pytest.mark.parametrize("part", FILES)
@@ -250,7 +243,8 @@ def test_positions_and_candidates_are_told_apart(shared_data, tmp_path, part):
     assert all(len(set(vote.values())) == 2 for vote in votes)
     candidate_a = judged(tmp_path, pairs, "AB", file)
     assert shares(candidate_a, pairs) == pytest.approx([share] * 3)
-    assert shares(judged(tmp_path, pairs, name=file), pairs) == [1, 1, 1]
+    right = judged(tmp_path, pairs, name=file)
+    assert (right.covered, shares(right, pairs)) == ({f"mmrb2/{part}"}, [1, 1, 1])
 
 
 @pytest.mark.parametrize(*table("replies_without_a_letter.jsonl"))
@@ -258,13 +252,6 @@ def test_an_order_without_a_letter_has_no_vote(tmp_path, row, votes, status):
     found = read(tmp_path, {"a": row, "b": {"forward": [{"judgement": "A"}]}})
     assert (found["a"].choice.votes, found["a"].status) == (votes, status)
     assert found["b"].choice.votes == {"forward": "first"}
-
-
-def test_judgement_files_are_found_in_a_folder_of_the_part_too(shared_data, tmp_path):
-    pairs = MMRB2.load(shared_data, "edit")
-    found = judged(tmp_path, pairs, name="task2_edit/sample.json")
-    assert found.covered == {"mmrb2/edit"}
-    assert shares(found, pairs) == [1, 1, 1]
 
 
 def test_ids_that_fit_nothing_are_counted(shared_data, tmp_path):
@@ -278,15 +265,10 @@ def test_ids_that_fit_nothing_are_counted(shared_data, tmp_path):
     assert found.uncovered(pairs) == ["100 of 1000 contests of mmrb2/t2i (pairwise)"]
 
 
-# our own results
-
-
 def run_of(tmp_path, verdicts):
     """Results of VIEScore."""
     source = Provenance("viescore", (), ("SC",))
-    texts = [
-        response_json(known, verdict, source) for known, verdict in verdicts.items()
-    ]
+    texts = [response_json(known, v, source) for known, v in verdicts.items()]
     rows = [{"filtered_resps": [text]} for text in texts]
     write_lines(tmp_path / "samples_own.jsonl", rows)
     return replay.load(tmp_path, "viescore")
@@ -343,9 +325,8 @@ def test_what_is_recorded_of_the_contest_itself_goes_before_its_candidates(tmp_p
 
 def test_replayed_votes_survive_the_hosts_files(contests, recorded):
     asked = contests["edit"][0]
-    verdict, provenance = replay.replayed(
-        recorded["gpt4o"], asked, 0, "pairwise", "", "gpt4o", Config()
-    )
+    run = (asked, 0, "pairwise", "", "gpt4o", Config())
+    verdict, provenance = replay.replayed(recorded["gpt4o"], *run)
     response = response_json(asked.id, verdict, provenance)
     record = read_record(response, target_json(asked))
     assert record.verdict == verdict
