@@ -17,8 +17,6 @@ from vieval_plugin.stats.estimate import Estimate, ImageModelCoverage
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=100)
-
-
 HUMANS = "human ceiling: each annotator against the others"
 VOTES = (ALL, "votes", "accuracy")
 CEILING = Number(HUMANS, Estimate(0.8, 0.75, 0.85, n=100), *VOTES, "ceiling")

@@ -27,7 +27,6 @@ from vieval_plugin.run.verdict_lines import write_verdicts
 
 ASPECTS = ("SC", "PQ", "O")
 LABEL_COLUMNS = tuple(split("benchmark part uid generator draw rater aspect value"))
-
 Score = float | Status | None
 
 

@@ -42,7 +42,6 @@ TEXTS = {
 }
 CAT = {"name": "cat", "attributes": ["red"]}
 GRAPH = json.dumps({"objects": [CAT], "relations": []})
-
 EDITED, SHOWN = ["source", "output"], ["output"]
 CONTROL, SUBJECT = ["control", "output"], ["subject", "output"]
 CONCEPTS = {f"concept_{number}": [f"concept_{number}", "output"] for number in (1, 2)}

@@ -29,7 +29,6 @@ MODULES = {
     "test": "basedpyright",
 }
 EXTRAS = {module: extra for extra, names in MODULES.items() for module in names.split()}
-
 VLLM_URL = os.environ.get("VIEVAL_VLLM_URL", "http://127.0.0.1:8765/v1").rstrip("/")
 unpacking = pytest.mark.skipif(
     not hasattr(tarfile, "data_filter"),

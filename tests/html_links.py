@@ -21,17 +21,15 @@ def _leads_somewhere(link, names, folder):
     path, _, anchor = link.partition("#")
     if not path:
         return anchor in names
-    if in_repository := re.fullmatch(
-        f"{re.escape(PROJECT)}/(?:blob|tree)/main/(.*)", path
-    ):
+    in_repository = re.fullmatch(f"{re.escape(PROJECT)}/(?:blob|tree)/main/(.*)", path)
+    if in_repository:
         path, folder = in_repository[1], ROOT
-        if (ROOT / path).is_relative_to(DOCS) and path.removeprefix("docs/").startswith(
-            GENERATED
-        ):
+        page = path.removeprefix("docs/")
+        if (ROOT / path).is_relative_to(DOCS) and page.startswith(GENERATED):
             return True
     elif re.match(r"[a-z]+:", path):
         return path.startswith(("data:", "https://arxiv.org/abs/"))
     target = folder / path
-    return target.exists() and (
-        not anchor or anchor in anchors(target.read_text(encoding="utf-8"))
-    )
+    if not target.exists():
+        return False
+    return not anchor or anchor in anchors(target.read_text(encoding="utf-8"))

@@ -122,17 +122,6 @@ def test_every_command_reads_the_columns_of_a_table(folder, vieval, monkeypatch)
         vieval(name, folder / "t.csv", *more, "--columns", "output=photo,prompt=words")
 
 
-def test_a_guess_is_said_and_so_is_what_is_left_out(folder):
-    path = folder / "t.parquet"
-    seeded = columns_of("paths").append_column("seed", pyarrow.array([1, 2, 3]))
-    parquet.write_table(seeded, path)
-    guess, left = read_samples(path).notes
-    said = f"{path}: reading image as output, caption as prompt, based on column names"
-    assert guess.startswith(said)
-    assert left == f"{path}: ignored columns: seed"
-    assert read_samples(as_samples(folder / "t.jsonl")).notes == ()
-
-
 def test_bytes_of_a_table_say_where_they_are_from(folder):
     path = as_parquet(folder / "t.parquet", "structs", row_group_size=2)
     found = [row.sample.images["output"].origin for row in read_samples(path)]

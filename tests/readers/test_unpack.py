@@ -108,8 +108,6 @@ FULL = {
     "files": ({"content": b""}, *MANY),
     "folders": ({"kind": tarfile.DIRTYPE}, *MANY),
 }
-
-
 FIELDS = ("made", "number", "limits", "message")
 
 

@@ -88,8 +88,6 @@ def test_a_guess_whose_reply_our_reader_reads_counts_as_read_and_not_as_guessed(
 
 NUMBER = "score must be a number from 0 to 10"
 COUNT = "number of values must be 2, got"
-
-
 IMPOSSIBLE = [
     ([99, -7], (99, -7), NUMBER),
     *(([5, wrong], (), NUMBER) for wrong in (True, math.nan, 10**400, "x", [5])),
