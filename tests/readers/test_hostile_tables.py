@@ -64,6 +64,8 @@ for _ in range(times):
         outcomes.add("refused")
 print(*sorted(outcomes))
 """
+PNG = "iVBORw0KGgo" + "A" * 60
+TEXTS = ["é" * 100, "A" * 70 + "é", "\ud800" * 70, PNG + "é", "%" * 70, ""]
 
 
 def test_damage_is_one_line_and_never_the_end_of_the_process(tmp_path):
@@ -165,10 +167,6 @@ def test_offsets_that_lie_are_no_read_of_other_memory(tmp_path):
     assert offsets in data
     path.write_bytes(data.replace(offsets, struct.pack("<3i", 0, 5, 2**31 - 1)))
     assert "not a readable parquet or Arrow file" in refusal(read_samples, path)
-
-
-PNG = "iVBORw0KGgo" + "A" * 60
-TEXTS = ["é" * 100, "A" * 70 + "é", "\ud800" * 70, PNG + "é", "%" * 70, ""]
 
 
 @pytest.mark.parametrize("text", TEXTS)

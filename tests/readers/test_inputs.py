@@ -33,6 +33,7 @@ from pyarrow import ipc, parquet  # noqa: E402
 
 ROWS = read_lines(Path(__file__).with_name("inputs.jsonl"))
 LONG = "x" * 200_000
+KINDS = [("tie", "tie"), ("portrait", "tig"), ("", "tig")]
 
 
 def picture(label):
@@ -199,9 +200,6 @@ def test_an_input_is_paired_rightly_or_refused_in_a_line(tmp_path, row):
     assert "says" in row or not any("matched by" in line for line in notes), notes
     told = "\n".join(notes)
     assert not any(words in told for words in row.get("quiet", [])), notes
-
-
-KINDS = [("tie", "tie"), ("portrait", "tig"), ("", "tig")]
 
 
 @pytest.mark.parametrize(("code", "kind"), KINDS)

@@ -28,6 +28,42 @@ from vieval_plugin.readers.layout import (
 JUDGE = ("--judge", "sharpness")
 TAGS = ("single_object", "counting", "colors")
 PROMPTS = ("a green bench and a red car.", "two dogs", "a cat on a mat")
+#: The images of each layout.
+IMAGES = {"geneval": 12, "t2i_compbench": 9, "oneig": 48, "gedit": 6, "imgedit": 3}
+IMAGES |= {"imgedit_uge": 3, "dpg_bench": 12, "hpsv2": 6}
+ADDED = "two dogs subject-add"
+#: Layout, uid, draw, text, category, picture and picture of the source; one of the middle of each.
+PAIRS = [
+    ("geneval", "00001", 2, "two dogs", "counting", 12, None),
+    ("t2i_compbench", "two dogs", 1, "two dogs", "", 11, None),
+    ("gedit", "subject-add/en/k1", 0, f"{ADDED} en", "subject-add", 11, 511),
+    ("gedit", "ps_human/en/k2", 0, "a cat on a mat ps_human en", "ps_human", 2, 502),
+    ("imgedit", "101", 0, "two dogs", "counting", 1, 501),
+    ("imgedit_uge", "2", 0, "two dogs", "", 1, 501),
+    ("dpg_bench", "coco1", 2, "two dogs", "", 12, None),
+    ("hpsv2", "anime/00001", 0, "two dogs anime", "Animation", 1, None),
+    ("hpsv2", "photo/00002", 0, "a cat on a mat photo", "Photo", 12, None),
+]
+HPSV2 = "benchmark/benchmark_imgs/mine"
+TWICE = (("coco2", "coco1"), "coco1 has two prompts")
+CUT = ("coco2,", "coco3,one, two, and "), "line 6: 6 cells"
+UNREADABLE = [
+    ('{"prompt": "a", "prompt": "b"}', "line 1: duplicate key 'prompt'"),
+    ("{", "line 1: not a JSON object"),
+    ('{"tag": "colors"}', "line 1: missing prompt"),
+]
+NO_LAYOUTS = [("title: [", "YAML"), ("title: x", "images"), ("3", "layout")]
+HEADER = [
+    *split("judge generator category mean images scored"),
+    *("all right", "prompts (all)", "any right", "prompts (any)"),
+]
+OWN = """title: Own
+images: ["{uid:5}/samples/{index}"]
+no_images: ["{uid:5}/grid"]
+threshold: 0.87
+totals: [categories, all, any]
+prompts: {beside: "{uid:5}/metadata.jsonl", prompt: prompt, category: tag}
+"""
 
 
 def save(path, content):
@@ -136,22 +172,6 @@ MAKERS = {make.__name__: make for make in (oneig, gedit, imgedit, imgedit_uge)}
 MAKERS |= {"dpg_bench": dpg_bench, "hpsv2": hpsv2}
 MAKERS["geneval"] = lambda folder: geneval(folder / "mine")
 MAKERS["t2i_compbench"] = lambda folder: t2i_compbench(folder / "mine")
-#: The images of each layout.
-IMAGES = {"geneval": 12, "t2i_compbench": 9, "oneig": 48, "gedit": 6, "imgedit": 3}
-IMAGES |= {"imgedit_uge": 3, "dpg_bench": 12, "hpsv2": 6}
-ADDED = "two dogs subject-add"
-#: Layout, uid, draw, text, category, picture and picture of the source; one of the middle of each.
-PAIRS = [
-    ("geneval", "00001", 2, "two dogs", "counting", 12, None),
-    ("t2i_compbench", "two dogs", 1, "two dogs", "", 11, None),
-    ("gedit", "subject-add/en/k1", 0, f"{ADDED} en", "subject-add", 11, 511),
-    ("gedit", "ps_human/en/k2", 0, "a cat on a mat ps_human en", "ps_human", 2, 502),
-    ("imgedit", "101", 0, "two dogs", "counting", 1, 501),
-    ("imgedit_uge", "2", 0, "two dogs", "", 1, 501),
-    ("dpg_bench", "coco1", 2, "two dogs", "", 12, None),
-    ("hpsv2", "anime/00001", 0, "two dogs anime", "Animation", 1, None),
-    ("hpsv2", "photo/00002", 0, "a cat on a mat photo", "Photo", 12, None),
-]
 
 
 def read(name, folder):
@@ -165,9 +185,7 @@ def pixels(image):
 
 
 @pytest.mark.parametrize("name", layout_names())
-def test_a_layout_is_read_whole_and_known_by_its_shape_alone(
-    name, vieval, tmp_path, monkeypatch
-):
+def test_a_layout_is_known_by_its_shape_alone(name, vieval, tmp_path, monkeypatch):
     folder = MAKERS[name](tmp_path / "gen")
     rows = read(name, folder)
     assert not any(row.verdict for row in rows)
@@ -201,9 +219,6 @@ def test_own_conditions(name, uid, draw, text, category, output, source, tmp_pat
         assert np.array_equal(shown, pixels(picture(number)))
 
 
-HPSV2 = "benchmark/benchmark_imgs/mine"
-
-
 @pytest.mark.parametrize(
     ("name", "file", "uid", "role"),
     [
@@ -231,10 +246,6 @@ def test_prompts_of_another_name_choose_no_layout(tmp_path):
     own = (tmp_path / "dpg_bench.csv").rename(tmp_path / "mine.csv")
     assert find_layout(folder, own) == ""
     assert len(list(read_layout(folder, read_layout_file("dpg_bench"), own))) == 12
-
-
-TWICE = (("coco2", "coco1"), "coco1 has two prompts")
-CUT = ("coco2,", "coco3,one, two, and "), "line 6: 6 cells"
 
 
 @pytest.mark.parametrize(("change", "words"), [TWICE, CUT], ids=["uid", "cells"])
@@ -325,13 +336,6 @@ def test_images_with_prompts_of_their_own_have_no_layout(file, tmp_path):
     assert find_layout(folder) == ""
 
 
-UNREADABLE = [
-    ('{"prompt": "a", "prompt": "b"}', "line 1: duplicate key 'prompt'"),
-    ("{", "line 1: not a JSON object"),
-    ('{"tag": "colors"}', "line 1: missing prompt"),
-]
-
-
 @pytest.mark.parametrize(("text", "words"), UNREADABLE)
 def test_conditions_beside_images_that_cannot_be_read_are_named(text, words, tmp_path):
     folder = geneval(tmp_path / "gen")
@@ -386,7 +390,6 @@ def test_a_layout_of_ones_own(tmp_path):
     assert found == [("cats/7", 1, "a cat"), ("cats/7", 2, "a cat")]
 
 
-NO_LAYOUTS = [("title: [", "YAML"), ("title: x", "images"), ("3", "layout")]
 NO_LAYOUTS.append(("title: x\nimages: [a]\nimagess: [b]", "imagess"))
 
 
@@ -398,19 +401,6 @@ def test_a_file_that_is_no_layout_is_refused(tmp_path, text, key):
 
 def test_a_name_that_is_no_layout_is_refused():
     assert "did you mean geneval" in refusal(read_layout_file, "genevall")
-
-
-HEADER = [
-    *split("judge generator category mean images scored"),
-    *("all right", "prompts (all)", "any right", "prompts (any)"),
-]
-OWN = """title: Own
-images: ["{uid:5}/samples/{index}"]
-no_images: ["{uid:5}/grid"]
-threshold: 0.87
-totals: [categories, all, any]
-prompts: {beside: "{uid:5}/metadata.jsonl", prompt: prompt, category: tag}
-"""
 
 
 def rows_in_terminal(printed):

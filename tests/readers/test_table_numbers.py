@@ -22,6 +22,7 @@ ODD = [*split("0_1 ٠.٥ ０.５ ½ NaN -inf Infinity 1e999 0x1 1,0 0.5. +-1"), 
 PLAIN = {"0": 0.0, " 1 ": 1.0, "0.25": 0.25, ".5": 0.5, "1.": 1.0, "5e-1": 0.5}
 PLAIN |= {"+1": 1.0, "-0": 0.0, "-0.0": 0.0}
 PRINTED = "table,task,image_model,judge,statistic,aspect,printed,reproducible,why_not"
+DRAWS = ['"1_0"', '"x"', "1.5", "-1", "true", "[1]", "NaN", '"٣"']
 
 
 @pytest.mark.parametrize("text", ODD)
@@ -101,9 +102,6 @@ def test_a_printed_number_is_a_plain_one(tmp_path, text):
     path.write_bytes(f"{PRINTED}\nt,t,m,j,rho,SC,1,yes,\xff\n".encode("latin-1"))
     line = refusal(compare_with_printed, path, {})
     assert "expected.csv: must be UTF-8" in line
-
-
-DRAWS = ['"1_0"', '"x"', "1.5", "-1", "true", "[1]", "NaN", '"٣"']
 
 
 @pytest.mark.parametrize("draw", DRAWS)

@@ -28,6 +28,39 @@ from vieval_plugin.readers.image_folder import read_named
 from vieval_plugin.readers.samples import read_samples
 
 ipc = pytest.importorskip("pyarrow.ipc")
+ORIGINS = ("laion", "midjourney", "laion")
+NAMES = ("a.png", None, "gone.JPG"), ("http://h/a.png?k=1", "data:image/png", "a.png")
+WRONG_COLUMNS = [
+    ("output=imgae", "t.csv: no column 'imgae'; did you mean image? known columns: "),
+    ("outptu=image", "unknown field 'outptu'; did you mean output?"),
+    ("output", "output=image,prompt=caption, got 'output'"),
+]
+PICKLE = b"\x80\x04\x95\x1e\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x04true\x94\x85\x94R\x94."
+UNREADABLE = "not a readable parquet or Arrow file"
+NO_COLUMN = "no column of images"
+VERDICT = b'{"uid": "1", "scores": {}, "status": "ok", "provenance": {}}\n'
+FOOTER = b"PAR1" + bytes(8) + b"\xff\xff\xff\x7fPAR1"
+NO_ROW = "rows can be read"
+DIARY = f"{NO_COLUMN}; known columns: Dear diary|none of its 134 {NO_ROW}"
+OTHERS = {
+    "a PNG": (picture("a"), "an image (PNG), but a table is required"),
+    "an AVIF": (b"\0\0\0 ftypavif\0\0\0\0avif", "an image (AVIF)"),
+    "a zip": (b"PK\x03\x04" + bytes(40), "a ZIP archive; unpack it"),
+    "a gzip": (b"\x1f\x8b\x08" + bytes(40), "a gzip file; unpack it"),
+    "a pickle": (PICKLE, "a pickle, which is not read because it could run arbitrary"),
+    "a binary file": (b"\x7fELF" + bytes(100), "a binary file, not a supported table"),
+    "text": (b"Dear diary,\ntoday I drew a cat.\n" * 67, DIARY),
+    "no JSON": (b"{nothing\n" * 67, f"67 {NO_ROW}; line 1: not a JSON object"),
+    "verdicts": (VERDICT, "contains verdicts, but samples are required"),
+    "an object": (b'{\n"rows": []\n}\n', f"none of its 3 {NO_ROW}"),
+    "nothing": (b"", "contains no samples|no header"),
+    "a list of texts": (b'["a", "b"]', NO_COLUMN),
+    "a list without an end": (b"[{", "invalid JSON"),
+    "parquet that is cut off": (b"PAR1" + bytes(8), UNREADABLE),
+    "a footer of 2 GiB": (FOOTER, "its footer is too large (2047 MiB"),
+    "Arrow that is cut off": (b"ARROW1\0\0" + bytes(8), UNREADABLE),
+    "a stream of garbage": (b"\xff" * 7 + b"\x7f" + bytes(80), UNREADABLE),
+}
 
 
 @pytest.fixture
@@ -145,9 +178,6 @@ def test_columns_are_known_by_names_that_are_common(tmp_path, header, read):
     assert sample.kind == ("tie" if "source" in read else "tig")
 
 
-ORIGINS = ("laion", "midjourney", "laion")
-
-
 def with_source(folder, values, column="source", caption="caption"):
     """A table of images with a caption and one more column, in CSV, JSONL and parquet."""
     rows = [
@@ -181,9 +211,6 @@ def test_a_column_of_words_is_no_image(folder, column, values):
         assert [row.sample.id.image_model for row in read] == labels
         named = read_samples(path, columns=parse_columns([f"{key}={column}"]))
         assert {role for row in named for role in row.sample.images} == {"output", key}
-
-
-NAMES = ("a.png", None, "gone.JPG"), ("http://h/a.png?k=1", "data:image/png", "a.png")
 
 
 @pytest.mark.parametrize("values", NAMES)
@@ -234,13 +261,6 @@ def test_bytes_are_a_source_where_they_begin_as_an_image(folder, data, role):
     assert ("source" in row.sample.images) is role
 
 
-WRONG_COLUMNS = [
-    ("output=imgae", "t.csv: no column 'imgae'; did you mean image? known columns: "),
-    ("outptu=image", "unknown field 'outptu'; did you mean output?"),
-    ("output", "output=image,prompt=caption, got 'output'"),
-]
-
-
 @pytest.mark.parametrize(("columns", "line"), WRONG_COLUMNS)
 def test_a_missing_column_names_the_nearest(folder, columns, line):
     path = as_csv(folder / "t.csv")
@@ -255,34 +275,6 @@ def test_uids_from_file_names_are_unique_for_each_image_model(tmp_path):
     write_lines(tmp_path / "t.jsonl", rows)
     found = [row.sample.id.uid for row in read_samples(tmp_path / "t.jsonl")]
     assert found == ["1", "1_2", "1_2_2", "1_3", "1"]
-
-
-PICKLE = b"\x80\x04\x95\x1e\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x04true\x94\x85\x94R\x94."
-UNREADABLE = "not a readable parquet or Arrow file"
-NO_COLUMN = "no column of images"
-VERDICT = b'{"uid": "1", "scores": {}, "status": "ok", "provenance": {}}\n'
-FOOTER = b"PAR1" + bytes(8) + b"\xff\xff\xff\x7fPAR1"
-NO_ROW = "rows can be read"
-DIARY = f"{NO_COLUMN}; known columns: Dear diary|none of its 134 {NO_ROW}"
-OTHERS = {
-    "a PNG": (picture("a"), "an image (PNG), but a table is required"),
-    "an AVIF": (b"\0\0\0 ftypavif\0\0\0\0avif", "an image (AVIF)"),
-    "a zip": (b"PK\x03\x04" + bytes(40), "a ZIP archive; unpack it"),
-    "a gzip": (b"\x1f\x8b\x08" + bytes(40), "a gzip file; unpack it"),
-    "a pickle": (PICKLE, "a pickle, which is not read because it could run arbitrary"),
-    "a binary file": (b"\x7fELF" + bytes(100), "a binary file, not a supported table"),
-    "text": (b"Dear diary,\ntoday I drew a cat.\n" * 67, DIARY),
-    "no JSON": (b"{nothing\n" * 67, f"67 {NO_ROW}; line 1: not a JSON object"),
-    "verdicts": (VERDICT, "contains verdicts, but samples are required"),
-    "an object": (b'{\n"rows": []\n}\n', f"none of its 3 {NO_ROW}"),
-    "nothing": (b"", "contains no samples|no header"),
-    "a list of texts": (b'["a", "b"]', NO_COLUMN),
-    "a list without an end": (b"[{", "invalid JSON"),
-    "parquet that is cut off": (b"PAR1" + bytes(8), UNREADABLE),
-    "a footer of 2 GiB": (FOOTER, "its footer is too large (2047 MiB"),
-    "Arrow that is cut off": (b"ARROW1\0\0" + bytes(8), UNREADABLE),
-    "a stream of garbage": (b"\xff" * 7 + b"\x7f" + bytes(80), UNREADABLE),
-}
 
 
 @pytest.mark.parametrize(("data", "line"), OTHERS.values(), ids=OTHERS)

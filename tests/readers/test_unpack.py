@@ -14,6 +14,15 @@ from vieval_plugin.readers.unpack import Limits, unpack
 
 pytestmark = unpacking
 MIB = 2**20
+OUTSIDE, IRREGULAR = "is outside the folder", "'1.png' is not a regular file"
+LONG_HEADER = "has a header larger than 1 MiB"
+MANY = (9, Limits(members=8), "more than 8 members")
+FULL = {
+    "bytes in all": ({"content": bytes(MIB)}, 4, Limits(total=3 * MIB), "more than 3"),
+    "files": ({"content": b""}, *MANY),
+    "folders": ({"kind": tarfile.DIRTYPE}, *MANY),
+}
+FIELDS = ("made", "number", "limits", "message")
 
 
 def member(name, content=b"x", kind=tarfile.REGTYPE, link="", size=None, pax=None):
@@ -66,10 +75,6 @@ def test_what_is_there_beside_is_kept_and_what_a_killed_run_left_is_removed(tmp_
     assert sorted(os.listdir(tmp_path)) == ["i.tar.gz", "images"]
 
 
-OUTSIDE, IRREGULAR = "is outside the folder", "'1.png' is not a regular file"
-LONG_HEADER = "has a header larger than 1 MiB"
-
-
 def of_kind(kind, **link):
     return member("1.png", kind=kind, **link), IRREGULAR
 
@@ -100,15 +105,6 @@ def test_a_hostile_member_refuses_the_whole_archive_in_one_line(tmp_path, name):
     path = archive(tmp_path / "data" / "i.tar.gz", member("ok.png"), bad)
     assert message in refused(path, Limits(file=2 * MIB))
     assert everything(tmp_path) == {"data/i.tar.gz": path.read_bytes()}
-
-
-MANY = (9, Limits(members=8), "more than 8 members")
-FULL = {
-    "bytes in all": ({"content": bytes(MIB)}, 4, Limits(total=3 * MIB), "more than 3"),
-    "files": ({"content": b""}, *MANY),
-    "folders": ({"kind": tarfile.DIRTYPE}, *MANY),
-}
-FIELDS = ("made", "number", "limits", "message")
 
 
 @pytest.mark.parametrize(FIELDS, FULL.values(), ids=FULL)

@@ -18,6 +18,10 @@ from vieval_plugin.readers.video_frames import extract_all, frame_numbers
 
 av = pytest.importorskip("av", reason='needs PyAV: pip install ".[video]"')
 STEP = 12  # grey levels between frames, wide enough for lossy codecs
+MIDDLES = [(16, 4, [2, 6, 10, 14]), (20, 1, [10]), (9, 9, list(range(9)))]
+MIDDLES += [(10, 3, [1, 5, 8]), (3, 4, [0, 1, 1, 2]), (1, 4, [0, 0, 0, 0])]
+CONTAINERS = {"v.mkv": "mpeg4", "v.avi": "mpeg4", "v.h264": "libx264"}
+NOT_DECODED = "cannot be decoded (Invalid data found when processing input)"
 
 
 def write_video(path, frames, codec="mpeg4", times=None, **options):
@@ -56,18 +60,11 @@ def numbers(paths):
     return found
 
 
-MIDDLES = [(16, 4, [2, 6, 10, 14]), (20, 1, [10]), (9, 9, list(range(9)))]
-MIDDLES += [(10, 3, [1, 5, 8]), (3, 4, [0, 1, 1, 2]), (1, 4, [0, 0, 0, 0])]
-
-
 @pytest.mark.parametrize(("frames", "count", "expected"), MIDDLES)
 def test_frames_are_the_middles_of_equal_parts(tmp_path, frames, count, expected):
     paths = extract(write_video(tmp_path / "v.mp4", frames), tmp_path / "to", count)
     assert numbers(paths) == expected
     assert sorted((tmp_path / "to").iterdir()) == sorted(paths)
-
-
-CONTAINERS = {"v.mkv": "mpeg4", "v.avi": "mpeg4", "v.h264": "libx264"}
 
 
 @pytest.mark.parametrize(("name", "codec"), CONTAINERS.items())
@@ -119,7 +116,6 @@ def no_video(path):
             container.mux(packet)
 
 
-NOT_DECODED = "cannot be decoded (Invalid data found when processing input)"
 BROKEN = {
     "absent": (lambda path: None, "no such file"),
     "a folder": (lambda path: path.mkdir(), "no such file"),

@@ -9,6 +9,9 @@ from tests.refusals import refusal
 from vieval_plugin.results.baseline import Night, add_night
 
 NIGHT = Night("2026-11-01", "i0", "b", "j", "p", -0.01, 80)
+ROW = dataclasses.asdict(NIGHT)
+WRONG = [{"date": "yesterday"}, {"difference": float("nan")}, {"n": None}]
+ROWS = [json.dumps({**ROW, **wrong}) for wrong in WRONG]
 
 
 def night(number, **fields):
@@ -34,11 +37,6 @@ def test_a_change_begins_a_new_series(tmp_path, changed):
     assert len(add_night(path, night(1, **{changed: "other"}))) == 1
     assert images(add_night(path, night(2))) == ["i2"]
     assert len(path.read_text().splitlines()) == 3
-
-
-ROW = dataclasses.asdict(NIGHT)
-WRONG = [{"date": "yesterday"}, {"difference": float("nan")}, {"n": None}]
-ROWS = [json.dumps({**ROW, **wrong}) for wrong in WRONG]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", *ROWS, "ä"])

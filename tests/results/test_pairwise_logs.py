@@ -32,6 +32,14 @@ RIGHT_IN_PAPER = {
     "both_good": {"both_good", "tie"},
     "both_bad": {"both_bad", "tie"},
 }
+# replies with several labels; in MiniCPM-V's on edits 352 of these list all four
+SEVERAL = {("edit", "instructblip"): 34, ("edit", "minicpm-V-2.5"): 359}
+SEVERAL |= {("generation", "minicpm-V-2.5"): 517, ("generation", "qwenVL"): 9}
+SEVERAL |= {("video", "idefics2"): 23, ("video", "minicpm-V-2.5"): 128}
+UNREAD = ["[[Tie]]", "A>B", "[[C>A]]", "[[A>B]] or rather [[B>A]]", ""]
+ROWS = [3, None, [], {}, {"response": None}, {"response": 5}]
+FILES = {"t2i": ("sample_task1_image.json", 0.532)}
+FILES["edit"] = ("task2_edit/sample.json", 0.555)
 
 
 def identity(image_model, uid):
@@ -98,12 +106,6 @@ def test_the_authors_reading_is_right_there(shared_data, contests, recorded):
             assert found == correct, path
 
 
-# replies with several labels; in MiniCPM-V's on edits 352 of these list all four
-SEVERAL = {("edit", "instructblip"): 34, ("edit", "minicpm-V-2.5"): 359}
-SEVERAL |= {("generation", "minicpm-V-2.5"): 517, ("generation", "qwenVL"): 9}
-SEVERAL |= {("video", "idefics2"): 23, ("video", "minicpm-V-2.5"): 128}
-
-
 def test_labels_that_differ_have_one_vote(contests, recorded, printed):
     several = Counter()
     for part, judge in printed:
@@ -134,10 +136,6 @@ def test_a_reply_is_read_in_both_ways(tmp_path, response, votes):
     found = one(tmp_path, response)
     assert (found.status, found.choice.votes, found.scores) == (Status.OK, votes, {})
     assert found.trace[0].answer == response
-
-
-UNREAD = ["[[Tie]]", "A>B", "[[C>A]]", "[[A>B]] or rather [[B>A]]", ""]
-ROWS = [3, None, [], {}, {"response": None}, {"response": 5}]
 
 
 @pytest.mark.parametrize("response", [*UNREAD, "I'm sorry, but I can't assist."])
@@ -227,10 +225,6 @@ def shares(recording, pairs):
         for order in ("forward", "reverse")
     ]
     return [*map(np.mean, right), np.mean(right)]
-
-
-FILES = {"t2i": ("sample_task1_image.json", 0.532)}
-FILES["edit"] = ("task2_edit/sample.json", 0.555)
 
 
 @pytest.mark.parametrize("part", FILES)

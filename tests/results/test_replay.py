@@ -23,6 +23,22 @@ MAGIC = SampleId("imagenhub", "tie", "MagicBrush", "sample_1_1.jpg")
 ORIGINAL = Sample(MAGIC, {})
 VIESCORE = Provenance("viescore", ("0shot",), ("SC",))
 FIRST, SECOND, THIRD = (f"sample_{n}_1.jpg" for n in (1, 2, 3))
+NUMBER = "score must be a number from 0 to 10"
+COUNT = "number of values must be 2, got"
+IMPOSSIBLE = [
+    ([99, -7], (99, -7), NUMBER),
+    *(([5, wrong], (), NUMBER) for wrong in (True, math.nan, 10**400, "x", [5])),
+    ([5, 5, 5], (5, 5, 5), f"{COUNT} 3"),
+    ([], (), f"{COUNT} 0"),
+    *((score, (5,), f"{COUNT} 1") for score in ([5], 5)),
+    *((score, (), f"{COUNT} 1") for score in ({"a": {}}, "x")),
+]
+MALFORMED = {"{": "invalid JSON", "[]": "must contain a JSON object"}
+MALFORMED["[" * 5000] = "invalid JSON"
+NO_RECORDINGS = {"nowhere": "no such file or folder", ".": "neither authors' logs"}
+CALIBRATED = ("O_calibrated", "close", "ab12")
+SPOILT = [{"status": "splendid"}, {"scores": {"SC": 7}}, {"scores": {"SC": math.nan}}]
+LINES = ["{", '{"filtered_resps": "{}"}', "[" * 9000]
 
 
 @pytest.fixture
@@ -84,18 +100,6 @@ def test_a_guess_whose_reply_our_reader_reads_counts_as_read_and_not_as_guessed(
     assert found.scores["SC"] == 0.8
     assert (found.trace[0].scores, found.trace[0].recorded) == ((8, 9), (1,))
     assert found.recorded["SC"] == 0.1
-
-
-NUMBER = "score must be a number from 0 to 10"
-COUNT = "number of values must be 2, got"
-IMPOSSIBLE = [
-    ([99, -7], (99, -7), NUMBER),
-    *(([5, wrong], (), NUMBER) for wrong in (True, math.nan, 10**400, "x", [5])),
-    ([5, 5, 5], (5, 5, 5), f"{COUNT} 3"),
-    ([], (), f"{COUNT} 0"),
-    *((score, (5,), f"{COUNT} 1") for score in ([5], 5)),
-    *((score, (), f"{COUNT} 1") for score in ({"a": {}}, "x")),
-]
 
 
 @pytest.mark.parametrize(("score", "kept", "reason"), IMPOSSIBLE)
@@ -165,17 +169,10 @@ def test_another_part_is_missing_and_another_benchmark_an_error_that_says_which(
     assert said in refusal(recording.verdict, other)
 
 
-MALFORMED = {"{": "invalid JSON", "[]": "must contain a JSON object"}
-MALFORMED["[" * 5000] = "invalid JSON"
-
-
 @pytest.mark.parametrize(("content", "message"), MALFORMED.items())
 def test_a_malformed_log_is_named(logs, content, message):
     sc_log(logs, content)
     assert f"SC.json: {message}" in refusal(replay.load, logs, "viescore")
-
-
-NO_RECORDINGS = {"nowhere": "no such file or folder", ".": "neither authors' logs"}
 
 
 @pytest.mark.parametrize(("name", "said"), NO_RECORDINGS.items())
@@ -195,9 +192,6 @@ def test_a_verdict_survives_json_with_anything_in_its_text():
     record = read_record(response, target_json(replace(ORIGINAL, ratings=ratings)))
     assert (record.id, record.verdict) == (MAGIC, given)
     assert (record.provenance, record.ratings) == (provenance, ratings)
-
-
-CALIBRATED = ("O_calibrated", "close", "ab12")
 
 
 @pytest.mark.parametrize(
@@ -279,10 +273,6 @@ def line(uid, **verdict):
     document = json.loads(response_json(known, given, VIESCORE))
     document["verdict"] |= verdict
     return json.dumps({"filtered_resps": json.dumps(document)})
-
-
-SPOILT = [{"status": "splendid"}, {"scores": {"SC": 7}}, {"scores": {"SC": math.nan}}]
-LINES = ["{", '{"filtered_resps": "{}"}', "[" * 9000]
 
 
 @pytest.mark.parametrize("bad", [*LINES, *(line("bad", **cells) for cells in SPOILT)])

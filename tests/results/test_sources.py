@@ -8,12 +8,13 @@ from vieval_plugin.judges.viescore import SPEC
 from vieval_plugin.records import Provenance
 from vieval_plugin.results import sources
 
+NAMES = [("viescore", "viescore/v1", "fake"), ("praise", "praise_v1", "praise")]
+
 
 def build(*_):
     """A judge of a package of its own."""
 
 
-NAMES = [("viescore", "viescore/v1", "fake"), ("praise", "praise_v1", "praise")]
 NAMES.append(("legible", "legible", "legible"))
 
 
