@@ -245,14 +245,6 @@ def test_an_address_without_a_suffix_is_an_image_beside_instructions_alone(folde
             assert found == roles
 
 
-def test_of_two_columns_the_one_that_holds_images_is_the_source(folder):
-    text = "image,source,input_image,text\na.png,laion,b.png,paint it red\n"
-    (folder / "t.csv").write_text(text)
-    (row,) = read_samples(folder / "t.csv")
-    assert row.sample.images["source"].source.name == "b.png"
-    assert row.sample.texts == {"instruction": "paint it red"}
-
-
 @pytest.mark.parametrize(("data", "role"), [(picture("b"), True), (b"laion", False)])
 def test_bytes_are_a_source_where_they_begin_as_an_image(folder, data, role):
     table = pyarrow.table({"image": [picture("a")], "caption": ["x"], "source": [data]})
