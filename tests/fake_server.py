@@ -157,8 +157,8 @@ def read_request(raw: bytes, whole: bool = True) -> tuple[dict[str, Any], Prompt
                 if whole:
                     part["image_url"]["url"] = str(image, "ascii")
             # a cryptographic hash of all of it would take longer than everything else here together
-            ends = image[:2048] + image[-2048:]
-            digest.update(b"image %d %d " % (len(image), zlib.crc32(image)) + ends)
+            head = b"image %d %d " % (len(image), zlib.crc32(image))
+            digest.update(head + image[:2048] + image[-2048:])
     return request, Prompt(digest.digest(), "\n".join(texts), count)
 
 

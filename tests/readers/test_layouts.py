@@ -4,7 +4,7 @@ import io
 import json
 import re
 import shutil
-from itertools import product
+from itertools import chain, product
 from shlex import split
 
 import numpy as np
@@ -427,8 +427,8 @@ def test_published_totals(command, generators, vieval, tmp_path, monkeypatch):
         if number:
             (folder / "00001/samples/0002.png").unlink()
             save(folder / "00002/samples/0003.png", b"no image")
-        command = ("score", folder, *JUDGE, "--out", file, "--layout", "own.yaml")
-        printed += vieval(*command, code=1 if number else 0).out
+        asked = (folder, *JUDGE, "--out", file, "--layout", "own.yaml")
+        printed += vieval("score", *asked, code=1 if number else 0).out
     if command == "rank":
         vieval("rank", *files, "--tables", "tables", code=None)
         printed = (tmp_path / "tables/rank.md").read_text()
@@ -438,12 +438,9 @@ def test_published_totals(command, generators, vieval, tmp_path, monkeypatch):
     lines = [" ".join(line.replace("|", "").split()) for line in printed.splitlines()]
     if command == "score":
         lines = rows_in_terminal(printed)
-    expected = [
-        row for file in files for row in expected_totals(read_lines(tmp_path / file))
-    ]
-    assert not [row for row in expected if not any(row in line for line in lines)], (
-        lines
-    )
+    records = [read_lines(tmp_path / file) for file in files]
+    for row in chain(*map(expected_totals, records)):
+        assert any(row in line for line in lines), (row, lines)
     if command != "report":
         assert "Totals of Own: share of correct images (score at least 0.87)" in printed
 
