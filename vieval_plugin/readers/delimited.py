@@ -186,7 +186,7 @@ def csv_table(path: Path, header_advice: str = _HEADER_ADVICE) -> InputTable:
         if dialect.unquoted_line:
             notes.append(
                 f"line {dialect.unquoted_line}: a quotation mark after a space is "
-                "read as text; remove the space if it should begin a quoted cell"
+                "read as text; remove the space to quote the cell"
             )
     return InputTable(
         str(path),
