@@ -93,9 +93,9 @@ class Site:
         task = next(t for t, hub in hubs.items() if (hub.dataset, hub.split) == place)
         assert asked["config"] == "default"
         start, length = int(asked["offset"]), int(asked["length"])
+        numbered = enumerate(self.rows[task])
         rows = [
-            {"row_idx": i, "row": row, "truncated_cells": []}
-            for i, row in enumerate(self.rows[task])
+            {"row_idx": i, "row": row, "truncated_cells": []} for i, row in numbered
         ]
         page = rows[start : start + min(length, 100)]
         document = {"features": [], "rows": page, "num_rows_total": len(rows)}

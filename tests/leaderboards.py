@@ -21,7 +21,5 @@ def estimates_of(board):
 
 def compared_of(family, benchmark, parts, runs, options):
     """The statistics on which judges are compared, under these options."""
-    return [
-        statistic.compared(options)
-        for statistic in family.findings(benchmark, parts, runs, options).ranked
-    ]
+    ranked = family.findings(benchmark, parts, runs, options).ranked
+    return [statistic.compared(options) for statistic in ranked]
