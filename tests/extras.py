@@ -11,24 +11,16 @@ import pytest
 
 from vieval_plugin.text.errors import VievalError
 
-#: Modules by the extra that brings them.
-MODULES = {
-    "http": "aiohttp prometheus_client",
-    "tables": "pyarrow",
-    "hub": "datasets",
-    "filter": "duckdb",
-    "ray": "ray",
-    "video": "av",
-    "text": "cv2 rapidocr",
-    "metrics": "skimage",
-    "scorers": "peft torchmetrics",
-    "tools": "torch transformers",
-    "train": "trl",
-    "lmms-eval": "lmms_eval",
-    "completion": "shtab",
-    "test": "basedpyright",
-}
-EXTRAS = {module: extra for extra, names in MODULES.items() for module in names.split()}
+_MODULES = (
+    "aiohttp:http prometheus_client:http pyarrow:tables datasets:hub duckdb:filter "
+)
+_MODULES += "ray:ray av:video cv2:text rapidocr:text skimage:metrics peft:scorers "
+_MODULES += (
+    "torchmetrics:scorers torch:tools transformers:tools trl:train shtab:completion "
+)
+_MODULES += "lmms_eval:lmms-eval basedpyright:test"
+#: The extra that brings a module.
+EXTRAS = dict(pair.split(":") for pair in _MODULES.split())
 VLLM_URL = os.environ.get("VIEVAL_VLLM_URL", "http://127.0.0.1:8765/v1").rstrip("/")
 unpacking = pytest.mark.skipif(
     not hasattr(tarfile, "data_filter"),
@@ -60,5 +52,5 @@ def lacking(error: BaseException) -> bool:
     told = re.search(r'pip install "\.\[([a-z-]+)\]"', str(error))
     if not told or not isinstance(error, VievalError):
         return False
-    modules = MODULES.get(told[1], "").split()
+    modules = [module for module, extra in EXTRAS.items() if extra == told[1]]
     return any(importlib.util.find_spec(module) is None for module in modules)

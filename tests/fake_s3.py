@@ -8,13 +8,10 @@ from xml.sax.saxutils import escape
 
 from tests.local_site import site
 
-KEYS = {
-    "AWS_ACCESS_KEY_ID": "somebody",
-    "AWS_SECRET_ACCESS_KEY": "a-key-of-the-bucket",
-    "AWS_EC2_METADATA_DISABLED": "true",
-    "AWS_MAX_ATTEMPTS": "1",
-}
-"""What a program finds in its environment that may read and write the bucket."""
+#: The environment of a program that may read and write the bucket.
+KEYS = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_MAX_ATTEMPTS": "1"}
+KEYS |= {"AWS_SECRET_ACCESS_KEY": "a-key-of-the-bucket"}
+KEYS |= {"AWS_EC2_METADATA_DISABLED": "true"}
 STORED = {"Last-Modified": "Mon, 02 Nov 2026 10:00:00 GMT", "ETag": '"0"'}
 
 

@@ -26,12 +26,8 @@ from vieval_plugin.results.logs import pairwise
 TIGER = benchmark_registry.benchmark("genai_bench_tiger")
 MMRB2 = benchmark_registry.benchmark("mmrb2")
 JUDGES = split("blip2 gpt4o idefics2 instructblip llava minicpm-V-2.5 random qwenVL")
-RIGHT_IN_PAPER = {
-    "first": {"first"},
-    "second": {"second"},
-    "both_good": {"both_good", "tie"},
-    "both_bad": {"both_bad", "tie"},
-}
+RIGHT_IN_PAPER = {"first": {"first"}, "second": {"second"}}
+RIGHT_IN_PAPER |= {vote: {vote, "tie"} for vote in ("both_good", "both_bad")}
 # replies with several labels; in MiniCPM-V's on edits 352 of these list all four
 SEVERAL = {("edit", "instructblip"): 34, ("edit", "minicpm-V-2.5"): 359}
 SEVERAL |= {("generation", "minicpm-V-2.5"): 517, ("generation", "qwenVL"): 9}
