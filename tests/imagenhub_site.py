@@ -48,10 +48,8 @@ cig:
 - {img_id: 0, control_type: canny, text: a dog}
 - {img_id: 1, control_type: depth, text: a man, guide: {}}
 """)
-ROWS["tig"] = [
-    {"uid": n, "prompt": f"prompt {n} é", "category": "abstract", "image": None}
-    for n in range(230)
-]
+TIG = {"category": "abstract", "image": None}
+ROWS["tig"] = [{"uid": n, "prompt": f"prompt {n} é", **TIG} for n in range(230)]
 
 
 def drawn(text: str) -> bytes:

@@ -149,8 +149,7 @@ def tasks():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yaml, "full_load", _full_load)
         index = TaskManager("WARNING")
-    # the host collects garbage twice a run; with all that it imported among it that takes 1.5 s of
-    # a run's 2.5
+    # the host collects garbage twice a run, which with its imports takes 1.5 s of 2.5 s
     gc.collect()
     gc.freeze()
     return index

@@ -8,10 +8,8 @@ def headlines_of(family, benchmark, parts, runs, options, against="annotators"):
     findings = family.findings(benchmark, parts, runs, options)
     few = len(runs) <= MOST_WITH_INTERVALS
     ranked = [statistic for statistic in findings.ranked if statistic.is_headline]
-    return [
-        leaderboard(statistic, findings, benchmark, runs, options, few, against)
-        for statistic in ranked
-    ]
+    more = (findings, benchmark, runs, options, few, against)
+    return [leaderboard(statistic, *more) for statistic in ranked]
 
 
 def estimates_of(board):

@@ -52,10 +52,8 @@ UNREADABLE = [
     ('{"tag": "colors"}', "line 1: missing prompt"),
 ]
 NO_LAYOUTS = [("title: [", "YAML"), ("title: x", "images"), ("3", "layout")]
-HEADER = [
-    *split("judge generator category mean images scored"),
-    *("all right", "prompts (all)", "any right", "prompts (any)"),
-]
+HEADER = split("judge generator category mean images scored")
+HEADER += ["all right", "prompts (all)", "any right", "prompts (any)"]
 OWN = """title: Own
 images: ["{uid:5}/samples/{index}"]
 no_images: ["{uid:5}/grid"]
