@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from shlex import split
 
 from tests.playing import images_of, play, prepared
 from vieval_plugin import Contest, Image, Sample, SampleId, Status, Votes
@@ -10,26 +11,14 @@ from vieval_plugin.judges.protocol import Probabilities, Text
 from vieval_plugin.prompts import packs
 
 PACK = "pairwise/v1"
-CONDITIONS = {
-    role: Image(role.encode())
-    for role in ("source", "subject", "control", "concepts", "mask")
-}
-TEXTS = {
-    "prompt": 'a "red" {{ cat }}',
-    "instruction": "add a hat {% if %}",
-    "subject": "dog <toy>",
-}
-SHOWN = {
-    "tig": [],
-    "tie": ["source"],
-    "mie": ["source"],
-    "cig": ["control"],
-    "sdig": ["subject"],
-    "sdie": ["source", "subject"],
-    "mcic": ["concepts"],
-}
-SAID = dict.fromkeys(("tig", "cig", "sdig", "mcic"), "prompt")
-SAID |= dict.fromkeys(("tie", "mie"), "instruction")
+ROLES = split("source subject control concepts mask")
+CONDITIONS = {role: Image(role.encode()) for role in ROLES}
+TEXTS = {"prompt": 'a "red" {{ cat }}', "instruction": "add a hat {% if %}"}
+TEXTS["subject"] = "dog <toy>"
+SHOWN = {"tig": [], "tie": ["source"], "mie": ["source"], "cig": ["control"]}
+SHOWN |= {"sdig": ["subject"], "sdie": ["source", "subject"], "mcic": ["concepts"]}
+SAID = {"tie": "instruction", "mie": "instruction"}
+SAID |= dict.fromkeys(("tig", "cig", "sdig", "mcic"), "prompt")
 
 
 def contest(number=2, kind="tie", texts=TEXTS):
@@ -45,10 +34,8 @@ def contest(number=2, kind="tie", texts=TEXTS):
 
 
 def build(reminders=1, **options):
-    return pairwise.build(
-        pairwise.PairwiseOptions(**options),
-        replace(packs.load(PACK), reminders=reminders),
-    )
+    pack = replace(packs.load(PACK), reminders=reminders)
+    return pairwise.build(pairwise.PairwiseOptions(**options), pack)
 
 
 def numbers(ask):
@@ -67,13 +54,13 @@ def not_applicable(judged, **options):
     return verdict.trace[0].reason
 
 
-def own_pack(
-    folder, text, manifest="  tie: {template: q.jinja, images: [source], scores: []}"
-):
+TIE = "  tie: {template: q.jinja, images: [source], scores: []}"
+
+
+def own_pack(folder, text, questions=TIE):
     folder.mkdir()
-    (folder / "manifest.yaml").write_text(
-        f"judge: pairwise\nname: mine\nquestions:\n{manifest}\n"
-    )
+    manifest = f"judge: pairwise\nname: mine\nquestions:\n{questions}\n"
+    (folder / "manifest.yaml").write_text(manifest)
     (folder / "q.jinja").write_text(text)
     return str(folder)
 

@@ -1,6 +1,4 @@
-"""A fake service of batches: files, batches in all eight states, and faults on demand; `paid`
-counts what it answered.
-"""
+"""A fake service of batches, in all eight states and with faults on demand."""
 
 from __future__ import annotations
 
@@ -16,25 +14,22 @@ from aiohttp import web
 from tests.fake_server import FakeServer, Rejected, completion, read_request
 
 HELD = ("validating", "in_progress", "finalizing")
+_Documents = dict[str, dict[str, Any]]
 
 
 class BatchServer(FakeServer):
-    """The service in a thread of its own; a batch goes one state further each time that it is
-    looked at.
+    """The service in a thread; each look moves a batch one state on, `paid` counts answers.
 
     Args:
-        most_requests: requests that a file may have; another is refused.
+        most_requests: requests that a file may have.
         room: requests that may be queued; a batch beyond fails with `token_limit_exceeded`.
         expires: by a batch's number from 1, whether it expires half answered.
-        cancels: by a batch's number from 1, whether somebody cancels it, which leaves it half
-            answered.
-        error: by a request's body and how often it came, the error of its line: an HTTP status, or
-            None.
-        on_call: called with method, path and "before" or "after" it took effect; it may return the
-            status to answer with.
+        cancels: by a batch's number from 1, whether it is cancelled half answered.
+        error: by a request's body and times sent, the status of its line's error, or None.
+        on_call: the status to answer with, by method, path and "before" or "after" its effect.
         lists: whether files and batches are listed.
-        posted: what an answer to a post says in place of the truth.
-        processing: times that an uploaded file is looked at until a batch may be made of it.
+        posted: fields of an answer to a post that replace the true ones.
+        processing: looks at an uploaded file until it may be used.
     """
 
     def __init__(
@@ -44,10 +39,8 @@ class BatchServer(FakeServer):
         room: int = 10**9,
         expires: Callable[[int], bool] = lambda number: False,
         cancels: Callable[[int], bool] = lambda number: False,
-        error: Callable[[dict[str, Any], int], int | None] = lambda body, times: None,
-        on_call: Callable[[str, str, str], int | None] = lambda method, path, moment: (
-            None
-        ),
+        error: Callable[[dict[str, Any], int], int | None] = lambda *_: None,
+        on_call: Callable[[str, str, str], int | None] = lambda *_: None,
         lists: bool = True,
         posted: Mapping[str, Any] | None = None,
         processing: int = 0,
@@ -58,13 +51,10 @@ class BatchServer(FakeServer):
         self.expires, self.cancels = expires, cancels
         self.on_call, self.lists, self.posted = on_call, lists, posted or {}
         self.processing = processing
-        self.files: dict[str, dict[str, Any]] = {}
+        self.files, self.batches = _Documents(), _Documents()
         self.contents: dict[str, bytes] = {}
-        self.batches: dict[str, dict[str, Any]] = {}
-        self.paid: Counter[str] = Counter()
-        self.sent: Counter[str] = Counter()
-        self.states: Counter[str] = Counter()
-        self.looks: Counter[str] = Counter()
+        self.paid, self.sent = Counter[str](), Counter[str]()
+        self.states, self.looks = Counter[str](), Counter[str]()
 
     def further_routes(self) -> list[web.RouteDef]:
         return [
@@ -82,12 +72,9 @@ class BatchServer(FakeServer):
     ) -> Callable[[web.Request], Any]:
         async def answer(http: web.Request) -> web.Response:
             for moment in ("before", "after"):
-                if status := await asyncio.to_thread(
-                    self.on_call, http.method, http.path, moment
-                ):
-                    return web.json_response(
-                        {"error": {"message": f"a fault {moment}"}}, status=status
-                    )
+                call = (http.method, http.path, moment)
+                if status := await asyncio.to_thread(self.on_call, *call):
+                    return _failed(f"a fault {moment}", status)
                 if moment == "before":
                     response: web.Response = await handle(http)
             return response
@@ -107,32 +94,21 @@ class BatchServer(FakeServer):
 
     def _kept(self, content: bytes, filename: str | None = None) -> str:
         identity = f"file-{len(self.files)}"
-        self.files[identity] = {
-            "id": identity,
-            "object": "file",
-            "filename": filename or identity,
-        }
+        named = {"id": identity, "object": "file", "filename": filename or identity}
+        self.files[identity] = named
         self.contents[identity] = content
         return identity
 
     async def _list(self, http: web.Request) -> web.Response:
         """Two of them a page, the last first."""
         if not self.lists:
-            return web.json_response({"error": {"message": "no such path"}}, status=404)
-        entries = list(
-            reversed(
-                (self.files if http.path.endswith("files") else self.batches).values()
-            )
-        )
+            return _failed("no such path", 404)
+        documents = self.files if http.path.endswith("files") else self.batches
+        names = list(reversed(documents))
         after = http.query.get("after")
-        start = (
-            1 + next(i for i, entry in enumerate(entries) if entry["id"] == after)
-            if after
-            else 0
-        )
-        return web.json_response(
-            {"data": entries[start : start + 2], "has_more": start + 2 < len(entries)}
-        )
+        start = names.index(after) + 1 if after else 0
+        page = [documents[name] for name in names[start : start + 2]]
+        return web.json_response({"data": page, "has_more": start + 2 < len(names)})
 
     async def _file(self, http: web.Request) -> web.Response:
         """A file, one look nearer to its end."""
@@ -148,23 +124,17 @@ class BatchServer(FakeServer):
 
     async def _create(self, http: web.Request) -> web.Response:
         document = await http.json()
-        if (
-            document["endpoint"] != "/v1/chat/completions"
-            or document["completion_window"] != "24h"
-        ):
+        asked = (document["endpoint"], document["completion_window"])
+        if asked != ("/v1/chat/completions", "24h"):
             return _refused("unknown endpoint")
-        if (status := self._status(file := document["input_file_id"])) != "processed":
+        file = document["input_file_id"]
+        status = self._status(file)
+        if status != "processed":
             return _refused(f"The input file '{file}' is in '{status}' state.")
-        identity = f"batch-{len(self.batches)}"
-        queued = sum(
-            self._size(b) for b in self.batches.values() if b["status"] in HELD
-        )
-        self.batches[identity] = batch = {
-            **document,
-            "id": identity,
-            "status": "validating",
-            "number": len(self.batches) + 1,
-        }
+        number, known = len(self.batches), self.batches.values()
+        queued = sum(self._size(b) for b in known if b["status"] in HELD)
+        state = {"id": f"batch-{number}", "status": "validating", "number": number + 1}
+        self.batches[state["id"]] = batch = {**document, **state}
         batch["has_room"] = queued + self._size(batch) <= self.room
         return web.json_response({**batch, **self.posted})
 
@@ -177,10 +147,8 @@ class BatchServer(FakeServer):
         shown = dict(batch)
         if batch["status"] == "validating" and not batch["has_room"]:
             batch["status"] = "failed"
-            cause = {
-                "code": "token_limit_exceeded",
-                "message": "Enqueued token limit reached.",
-            }
+            message = "Enqueued token limit reached."
+            cause = {"code": "token_limit_exceeded", "message": message}
             batch["errors"] = {"object": "list", "data": [cause]}
         elif batch["status"] == "in_progress" and self.cancels(batch["number"]):
             batch["status"] = "cancelling"
@@ -191,15 +159,11 @@ class BatchServer(FakeServer):
         return web.json_response(shown)
 
     def _answer_batch(self, batch: dict[str, Any]) -> None:
-        """Answer a batch's requests in any order, and end it; half of them where it is cancelled
-        or expires.
-        """
+        """Answer a batch's requests in any order; half of them if it is cancelled or expires."""
         lines = self.contents[batch["input_file_id"]].splitlines()
         random.Random(batch["number"]).shuffle(lines)
-        expired, cancelled = (
-            self.expires(batch["number"]),
-            batch["status"] == "cancelling",
-        )
+        expired = self.expires(batch["number"])
+        cancelled = batch["status"] == "cancelling"
         number = len(lines) // 2 if expired or cancelled else len(lines)
         answers, errors = [], []
         for line in lines[:number]:
@@ -208,46 +172,33 @@ class BatchServer(FakeServer):
             name = json.loads(line)["custom_id"]
             self.sent[name] += 1
             status = self.error(request, self.sent[name])
+            body = {"error": {"message": "a fault of this line"}}
             try:
-                body = (
-                    {"error": {"message": "a fault of this line"}}
-                    if status
-                    else completion(self.settings, request, prompt)
-                )
+                if not status:
+                    body = completion(self.settings, request, prompt)
             except Rejected as rejected:
                 status, body = 400, {"error": {"message": str(rejected)}}
             self.paid[name] += not status
-            kept = {
-                "id": f"line-{name}",
-                "custom_id": name,
-                "response": {"status_code": status or 200, "body": body},
-                "error": None,
-            }
-            (errors if status else answers).append(kept)
+            response = {"status_code": status or 200, "body": body}
+            entry = {"id": f"line-{name}", "custom_id": name}
+            entry |= {"response": response, "error": None}
+            (errors if status else answers).append(entry)
+        message = "This request could not be executed before the window expired."
+        cause = {"code": "batch_expired", "message": message}
         for line in lines[number:] if expired else ():
-            cause = {
-                "code": "batch_expired",
-                "message": "This request could not be executed before the window expired.",
-            }
-            errors.append(
-                {
-                    "id": "x",
-                    "custom_id": json.loads(line)["custom_id"],
-                    "response": None,
-                    "error": cause,
-                }
-            )
+            entry = {"id": "x", "custom_id": json.loads(line)["custom_id"]}
+            errors.append({**entry, "response": None, "error": cause})
         for name, entries in (("output_file_id", answers), ("error_file_id", errors)):
             if entries:
-                batch[name] = self._kept(
-                    "".join(f"{json.dumps(entry)}\n" for entry in entries).encode()
-                )
-        batch["status"] = (
-            "cancelled" if cancelled else "expired" if expired else "completed"
-        )
+                text = "".join(f"{json.dumps(entry)}\n" for entry in entries)
+                batch[name] = self._kept(text.encode())
+        ended = "expired" if expired else "completed"
+        batch["status"] = "cancelled" if cancelled else ended
+
+
+def _failed(message: str, status: int, **fields: str) -> web.Response:
+    return web.json_response({"error": {"message": message, **fields}}, status=status)
 
 
 def _refused(message: str) -> web.Response:
-    return web.json_response(
-        {"error": {"message": message, "type": "invalid_request_error"}}, status=400
-    )
+    return _failed(message, 400, type="invalid_request_error")

@@ -17,28 +17,11 @@ from vieval_plugin.stats.estimate import Estimate, ImageModelCoverage
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=100)
-
-
-CEILING = Number(
-    "human ceiling: each annotator against the others",
-    Estimate(0.8, 0.75, 0.85, n=100),
-    ALL,
-    "votes",
-    "accuracy",
-    "ceiling",
-)
-
-
-CONSTANT = Number(
-    "best constant: always first",
-    Estimate(0.4, n=100),
-    ALL,
-    "votes",
-    "accuracy",
-    "baseline",
-)
-
-
+HUMANS = "human ceiling: each annotator against the others"
+VOTES = (ALL, "votes", "accuracy")
+CEILING = Number(HUMANS, Estimate(0.8, 0.75, 0.85, n=100), *VOTES, "ceiling")
+ALWAYS_FIRST = "best constant: always first"
+CONSTANT = Number(ALWAYS_FIRST, Estimate(0.4, n=100), *VOTES, "baseline")
 EVERYTHING = ImageModelCoverage()
 
 
@@ -52,9 +35,7 @@ def board_of(
     against="annotators on b",
     width=0.05,
 ):
-    """A leaderboard of judges that are right on so many of the items; `partial` judges have a
-    third of the items.
-    """
+    """A leaderboard of judges with these accuracies; `partial` judges have a third of the items."""
     own = {}
     for number, (label, accuracy) in enumerate(accuracies.items()):
         right = np.random.default_rng(number).permutation(items) < accuracy * items
@@ -63,37 +44,27 @@ def board_of(
     numbers = []
     for label, answers in own.items():
         value = float(np.mean([item.value for item in answers.values()]))
-        estimate = Estimate(
-            value, value - width, value + width, n=len(answers), coverage=coverage
-        )
-        numbers.append(Number(label, estimate, ALL, "votes", "accuracy"))
+        ends = (value - width, value + width)
+        estimate = Estimate(value, *ends, n=len(answers), coverage=coverage)
+        numbers.append(Number(label, estimate, *VOTES))
     constant = np.arange(items) < 0.4 * items
-    fixed = (
-        [{f"i{n}": float(constant[n]) for n in range(items)}]
-        if CONSTANT in references
-        else []
-    )
-    statistic = RankedStatistic(
-        *(ALL, "votes", "accuracy", "accuracy", "", "", (0, 1)),
-        lambda _: compared_means(
-            "all", "votes", "accuracy", own, "pairs", constants=fixed
-        ),
-        tuple(references),
-    )
-    return leaderboard(
-        statistic, Findings(tuple(numbers)), "b", runs, OPTIONS, against=against
-    )
+    answers = {f"i{n}": float(constant[n]) for n in range(items)}
+    fixed = [answers] if CONSTANT in references else []
+    compared = ("all", "votes", "accuracy", own, "pairs")
+    means = lambda _: compared_means(*compared, constants=fixed)
+    described = (*VOTES, "accuracy", "", "", (0, 1))
+    statistic = RankedStatistic(*described, means, tuple(references))
+    findings = Findings(tuple(numbers))
+    return leaderboard(statistic, findings, "b", runs, OPTIONS, against=against)
 
 
 def voting(label, votes):
     """A run of a judge with these votes, each in the forward and in the reverse order."""
     records = []
     for number, (forward, reverse) in enumerate(votes):
-        verdict = Verdict(
-            {}, Status.OK, choice=Choice({"forward": forward, "reverse": reverse})
-        )
+        choice = Choice({"forward": forward, "reverse": reverse})
+        verdict = Verdict({}, Status.OK, choice=choice)
         source = a_provenance("pairwise", label, (), settings=())
-        records.append(
-            [Record(SampleId("b", "p", "", str(number)), verdict, source, {})]
-        )
+        identity = SampleId("b", "p", "", str(number))
+        records.append([Record(identity, verdict, source, {})])
     return Run(label, "b", "pairwise", (), {"p": records})

@@ -9,31 +9,24 @@ A score of None is a reply that could not be parsed; a `Status` is a failure of 
 from __future__ import annotations
 
 import csv
+import io
 import json
+import tarfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from shlex import split
 from typing import Any
 
 import numpy as np
 
-from tests.stored_results import result, write_results
+from tests.stored_results import result, write_lines, write_results
 from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
-from vieval_plugin.records import Provenance, Record, Run, unjudged
+from vieval_plugin.records import Provenance, Record, unjudged
 from vieval_plugin.run.verdict_lines import write_verdicts
 
 ASPECTS = ("SC", "PQ", "O")
-LABEL_COLUMNS = (
-    "benchmark",
-    "part",
-    "uid",
-    "generator",
-    "draw",
-    "rater",
-    "aspect",
-    "value",
-)
-
+LABEL_COLUMNS = tuple(split("benchmark part uid generator draw rater aspect value"))
 Score = float | Status | None
 
 
@@ -44,12 +37,8 @@ def a_provenance(
     **fields: Any,
 ) -> Provenance:
     """The provenance of verdicts by VIEScore with a backbone."""
-    described = {
-        "settings": ("0shot",),
-        "pack": "viescore/v1",
-        "pack_hash": "abc",
-        **fields,
-    }
+    default = {"settings": ("0shot",), "pack": "viescore/v1", "pack_hash": "abc"}
+    described = {**default, **fields}
     return Provenance(judge, aspects=tuple(aspects), backbone=model, **described)
 
 
@@ -66,9 +55,8 @@ def a_sample(
 ) -> Sample:
     """A sample of an image model; `fields` are those of `Sample`, as `ratings` and `tags`."""
     texts = fields.pop("texts", {} if prompt is None else {"prompt": prompt})
-    return Sample(
-        SampleId(benchmark, kind, image_model, uid, draw), images or {}, texts, **fields
-    )
+    identity = SampleId(benchmark, kind, image_model, uid, draw)
+    return Sample(identity, images or {}, texts, **fields)
 
 
 def a_verdict(
@@ -76,21 +64,16 @@ def a_verdict(
     aspects: Sequence[str] = ASPECTS,
     **fields: Any,
 ) -> Verdict:
-    """A verdict with one score for all aspects, with scores by aspect, or a failure; one that is
-    a verdict already.
-    """
+    """A verdict with one score for all aspects, with scores by aspect, or a failure."""
     if isinstance(score, Verdict):
         return score
     if score is None:
         score = Status.PARSE_FAILURE
     if isinstance(score, Status):
         return unjudged(score, "as the test asks")
-    scores = (
-        dict(score)
-        if isinstance(score, Mapping)
-        else dict.fromkeys(aspects, float(score))
-    )
-    return Verdict(scores, Status.OK, **fields)
+    if not isinstance(score, Mapping):
+        score = dict.fromkeys(aspects, float(score))
+    return Verdict(dict(score), Status.OK, **fields)
 
 
 def a_contest(
@@ -104,10 +87,8 @@ def a_contest(
     **fields: Any,
 ) -> Contest:
     """A contest of two image models under one prompt; `fields` are those of both samples."""
-    candidates = tuple(
-        a_sample(uid, model, kind=kind, benchmark=benchmark, **fields)
-        for model in (first, second)
-    )
+    own = {"kind": kind, "benchmark": benchmark, **fields}
+    candidates = tuple(a_sample(uid, model, **own) for model in (first, second))
     identity = SampleId(benchmark, kind, "", f"{uid}-{first}-{second}")
     return Contest(identity, candidates, votes or Votes("four_way"), group=uid)
 
@@ -116,9 +97,8 @@ def a_vote(vote: str | Status = "first") -> Verdict:
     """A verdict on a contest: the same vote in both orders, or a failure."""
     if isinstance(vote, Status):
         return unjudged(vote, "as the test asks")
-    return Verdict(
-        {}, Status.OK, choice=Choice(votes={"forward": vote, "reverse": vote})
-    )
+    choice = Choice(votes={"forward": vote, "reverse": vote})
+    return Verdict({}, Status.OK, choice=choice)
 
 
 def a_record(
@@ -129,34 +109,9 @@ def a_record(
 ) -> Record:
     """A record of a verdict on a sample, of the sample's own kind, tags, group and ratings."""
     sample = sample or a_sample()
-    described = {
-        "kind": sample.kind,
-        "tags": sample.tags,
-        "group": sample.group,
-        "ratings": sample.ratings,
-        **fields,
-    }
-    return Record(
-        sample.id, verdict or a_verdict(), source or a_provenance(), **described
-    )
-
-
-def a_run(
-    label: str = "judge-7b", records: Iterable[Record] = (), **fields: Any
-) -> Run:
-    """A judge's run over records, by part."""
-    listed = list(records) or [a_record(source=a_provenance(model=label))]
-    parts: dict[str, list[tuple[Record, ...]]] = {}
-    for record in listed:
-        parts.setdefault(record.id.part, []).append((record,))
-    source = listed[0].provenance
-    described = {
-        "benchmark": listed[0].id.benchmark,
-        "judge": source.judge,
-        "aspects": source.aspects,
-        **fields,
-    }
-    return Run(label=label, records=parts, **described)
+    own = {name: getattr(sample, name) for name in ("kind", "tags", "group", "ratings")}
+    judged = (sample.id, verdict or a_verdict(), source or a_provenance())
+    return Record(*judged, **{**own, **fields})
 
 
 def some_scores(
@@ -164,10 +119,8 @@ def some_scores(
 ) -> list[float]:
     """Scores of one image model from 0 to 1: prompts differ alike for all models, noise by seed."""
     difficulty = 0.15 * np.sin(np.arange(count))
-    scores = (
-        mean + difficulty + np.random.default_rng([7, seed]).normal(0, noise, count)
-    )
-    return [float(score) for score in np.clip(scores, 0, 1).round(6)]
+    errors = np.random.default_rng([7, seed]).normal(0, noise, count)
+    return np.clip(mean + difficulty + errors, 0, 1).round(6).tolist()
 
 
 def a_verdict_file(
@@ -178,30 +131,17 @@ def a_verdict_file(
     fields: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     **scores: Sequence[Score | Mapping[str, float]],
 ) -> Path:
-    """What `vieval score` writes: the scores of image models, by prompt in order.
-
-    `fields` are those of `a_sample`: of all prompts, or a list with those of each.
-    """
+    """The output of `vieval score`; `fields` are of all prompts, or a list with those of each."""
     source = source or a_provenance()
     samples, verdicts = [], []
     for model, values in {**(generators or {}), **scores}.items():
         for number, value in enumerate(values):
-            described = {
-                "prompt": f"prompt {number}, take {number}",
-                **_fields_of(number, fields),
-            }
+            own = fields[number] if isinstance(fields, Sequence) else fields or {}
+            described = {"prompt": f"prompt {number}, take {number}", **own}
             samples.append(a_sample(f"p{number:03}", model, **described))
             verdicts.append(a_verdict(value, source.aspects))
     write_verdicts(Path(path), samples, verdicts, source)
     return Path(path)
-
-
-def _fields_of(
-    number: int, fields: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
-) -> Mapping[str, Any]:
-    return (
-        (fields or {}) if isinstance(fields, Mapping) or not fields else fields[number]
-    )
 
 
 def a_contest_file(
@@ -212,11 +152,10 @@ def a_contest_file(
     **fields: Any,
 ) -> Path:
     """What `vieval score` writes of contests of two image models, one vote a prompt."""
-    source = source or a_provenance(
-        "pairwise", aspects=(), settings=(), pack="pairwise/v1"
-    )
+    default = a_provenance("pairwise", aspects=(), settings=(), pack="pairwise/v1")
     contests = [a_contest(f"p{number:03}", **fields) for number in range(len(votes))]
-    write_verdicts(Path(path), contests, [a_vote(vote) for vote in votes], source)
+    verdicts = [a_vote(vote) for vote in votes]
+    write_verdicts(Path(path), contests, verdicts, source or default)
     return Path(path)
 
 
@@ -228,11 +167,8 @@ def a_results_folder(
 ) -> Path:
     """The samples file that lmms-eval leaves, in a folder of its own."""
     provenance = source or a_provenance()
-    return write_results(
-        Path(folder),
-        [result(item, verdict, provenance) for item, verdict in judged],
-        name,
-    )
+    rows = [result(item, verdict, provenance) for item, verdict in judged]
+    return write_results(Path(folder), rows, name)
 
 
 def right(number: int, people: float) -> float:
@@ -253,47 +189,27 @@ def a_rated_folder(
     benchmark: str = "vieval_demo",
     name: str = "1_samples_task.jsonl",
 ) -> Path:
-    """A judge's results on 40 instructions, two outputs each; `score` has the number and
-    people's mean, None is a refusal.
-    """
+    """A judge's results on 40 instructions, two outputs each; a `score` of None is a refusal."""
     rng = np.random.default_rng(3)
     provenance = source or a_provenance(model=Path(folder).name, aspects=("SC",))
     rows = []
     for number in range(80):
         raters = tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))
-        sample = a_sample(
-            f"u{number // 2}",
-            f"editor {number % 2}",
-            kind="tie",
-            benchmark=benchmark,
-            ratings=dict.fromkeys(("SC", "O"), raters),
-        )
+        names = (f"u{number // 2}", f"editor {number % 2}")
+        own = {"benchmark": benchmark, "ratings": dict.fromkeys(("SC", "O"), raters)}
+        sample = a_sample(*names, kind="tie", **own)
         value = score(number, float(np.mean(raters)))
-        rows.append(
-            (
-                sample,
-                a_verdict(
-                    Status.REFUSAL if value is None else value, provenance.aspects
-                ),
-            )
-        )
+        value = Status.REFUSAL if value is None else value
+        rows.append((sample, a_verdict(value, provenance.aspects)))
     return a_results_folder(folder, rows, provenance, name)
 
 
 def a_label_file(
     path: Path | str = "labels.csv", labels: Iterable[Mapping[str, Any]] = ()
 ) -> Path:
-    """Labels of people, each a row with defaults: SC of aurora's image of prompt 0, by one
-    annotator.
-    """
-    default = {
-        "benchmark": "own",
-        "part": "tig",
-        "uid": "p000",
-        "generator": "aurora",
-        "rater": "ann",
-        "aspect": "SC",
-    }
+    """Labels of people, by default on SC of aurora's image of prompt 0."""
+    default = {"benchmark": "own", "part": "tig", "uid": "p000"}
+    default |= {"generator": "aurora", "rater": "ann", "aspect": "SC"}
     return a_table(path, [{**default, **label} for label in labels], LABEL_COLUMNS)
 
 
@@ -314,9 +230,7 @@ def a_table(
     path.parent.mkdir(parents=True, exist_ok=True)
     match path.suffix:
         case ".jsonl":
-            path.write_text(
-                "".join(f"{json.dumps(row)}\n" for row in listed), encoding="utf-8"
-            )
+            write_lines(path, listed)
         case ".json":
             path.write_text(json.dumps(listed), encoding="utf-8")
         case ".parquet":
@@ -324,22 +238,16 @@ def a_table(
 
             parquet.write_table(Table.from_pylist(listed), path)
         case _:
+            sign = "\t" if path.suffix == ".tsv" else ","
             with path.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(
-                    file,
-                    names,
-                    delimiter="\t" if path.suffix == ".tsv" else ",",
-                    restval="",
-                )
+                writer = csv.DictWriter(file, names, delimiter=sign, restval="")
                 writer.writeheader()
                 writer.writerows(listed)
     return path
 
 
 def a_server(**settings: Any) -> Any:
-    """A fake OpenAI-compatible server, to be used in `with`; `settings` are those of
-    `tests.fake_server.Settings`.
-    """
+    """A fake OpenAI-compatible server with `tests.fake_server.Settings`, for `with`."""
     from tests.fake_server import FakeServer  # which needs aiohttp
 
     return FakeServer(**settings)
@@ -355,7 +263,17 @@ def an_image_file(
 
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(
-        plain(colour, size, {".jpg": "JPEG", ".webp": "WEBP"}.get(path.suffix, "PNG"))
-    )
+    form = {".jpg": "JPEG", ".webp": "WEBP"}.get(path.suffix, "PNG")
+    path.write_bytes(plain(colour, size, form))
+    return path
+
+
+def a_tar(path: Path, members: Iterable[tuple[str, bytes]]) -> Path:
+    """A tar of members in this order, compressed if its name ends in gz."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w:gz" if path.name.endswith("gz") else "w") as tar:
+        for name, content in members:
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
     return path

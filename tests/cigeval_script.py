@@ -62,24 +62,20 @@ def sample(task, without=()):
 
 
 def built(*improvements, form=planned, only=None, reminders=1, **more):
-    """The judge with these departures from the released code, with all tools or `only` some,
-    installed or not.
-    """
-    offered = tuple(
-        tool for tool in tools.planned() if only is None or tool.name in only
-    )
+    """The judge with these departures from the released code, and all tools or `only` some."""
+    planned_tools = tools.planned()
+    offered = tuple(t for t in planned_tools if only is None or t.name in only)
     options = CIGEvalOptions(improvements=improvements, detector="a detector", **more)
     return form.judge(Setup(replace(PACK, reminders=reminders), options, offered))
 
 
 def plan(*entries):
     """A plan whose entries name these tools, None for none."""
-    return json.dumps({
-        "plan": [
-            {"task_id": number, "used": tool is not None, "tool": tool or "none", "reasoning": f"why {number}"}
-            for number, tool in enumerate(entries, start=1)
-        ]
-    })  # fmt: skip
+    tasks = []
+    for number, tool in enumerate(entries, start=1):
+        task = {"task_id": number, "used": tool is not None, "tool": tool or "none"}
+        tasks.append({**task, "reasoning": f"why {number}"})
+    return json.dumps({"plan": tasks})
 
 
 def score(value, reasoning="because"):
@@ -87,11 +83,7 @@ def score(value, reasoning="because"):
 
 
 def play(program, replies):
-    """Runs a program. `replies` maps labels to texts, results or failures; tools without one answer
-    by themselves.
-
-    Detectors and comparisons then find BOX, the highlight gives a picture named after its label.
-    """
+    """Run a program; tools without a scripted reply find BOX or give a picture named by label."""
     played = playing.play(program, answer=lambda ask: _reply(ask, replies))
     labels = [label for wave in played.labels for label in wave]
     assert len(set(labels)) == len(labels), f"asked twice: {labels}"

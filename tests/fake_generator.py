@@ -1,6 +1,4 @@
-"""A generator as lmms-eval's own are: it saves images itself and answers with JSON, a folder, a
-path, or words.
-"""
+"""A generator like lmms-eval's own: it saves images and answers with JSON, a path or words."""
 
 import json
 import os
@@ -12,11 +10,10 @@ from lmms_eval.api.model import lmms
 
 
 class FakeGenerator(lmms):
-    """`form`: json, two (images where one is asked), folder, path, text, absent. It also judges,
-    with the worst of scores.
+    """`form`: json, two (images where one is asked), folder, path, text, absent.
 
-    It says where it saves, as lmms-eval's Bagel does, but for an empty `says`. `texts` is a file of
-    JSON with the answers of a model that makes nothing, by document.
+    It says where it saves unless `says` is empty. `texts` is a file of JSON with the answers of a
+    model that makes nothing, by document. As a judge it gives the worst of scores.
     """
 
     is_simple = True

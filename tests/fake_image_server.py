@@ -1,43 +1,27 @@
-"""A fake of an image API: pictures that follow from the request alone, and answers that are
-none.
-"""
+"""A fake of an image API, whose pictures follow from the request alone."""
 
 import base64
 import hashlib
 import json
 
-import numpy as np
-import PIL.Image
-
 from tests.local_site import answering
-from tests.pictures import encoded
+from tests.pictures import encoded, noise
 
 
 def picture(seed: bytes) -> bytes:
-    rng = np.random.default_rng(
-        int.from_bytes(hashlib.sha256(seed).digest()[:4], "big")
-    )
-    return encoded(
-        PIL.Image.fromarray(rng.integers(0, 256, (32, 32, 3), dtype=np.uint8))
-    )
+    number = int.from_bytes(hashlib.sha256(seed).digest()[:4], "big")
+    return encoded(noise(number, (32, 32)))
 
 
 class FakeImageServer:
-    """Answers `images/generations` and `images/edits`; `answer(path, body)` may give another answer
-    as (code, object).
+    """Answers `images/generations` and `images/edits`, with `urls` by addresses of files.
 
-    With `urls`, images are files of it, for which `file(path)` may give another answer as (code,
-    bytes).
+    `answer(path, body)` and `file(path)` may give other answers as (code, content).
     """
 
     def __init__(self, answer=None, urls=False, file=None):
-        self.requests, self.answer, self.urls, self.files, self.fetched = (
-            [],
-            answer,
-            urls,
-            {},
-            [],
-        )
+        self.requests, self.files, self.fetched = [], {}, []
+        self.answer, self.urls = answer or (lambda *_: None), urls
         self.file, self._site = file or (lambda _: None), answering(self._respond)
 
     def _respond(self, path, body, headers):
@@ -46,22 +30,17 @@ class FakeImageServer:
             code, data = self.file(path) or (200, self.files.get(path, b""))
             return code, {}, data
         self.requests.append((path, headers["Content-Type"], body))
-        code, found = (self.answer or (lambda *_: None))(path, body) or (
-            200,
-            self.images(body),
-        )
+        code, found = self.answer(path, body) or (200, self.images(body))
         return code, {}, json.dumps(found).encode()
 
     def images(self, body):
-        many = json.loads(body).get("n", 1) if body.startswith(b"{") else 1
-        made = [
-            picture(body + bytes([n])) if body.startswith(b"{") else picture(bytes([n]))
-            for n in range(many)
-        ]
+        many, seed = 1, b""
+        if body.startswith(b"{"):
+            many, seed = json.loads(body).get("n", 1), body
+        made = [picture(seed + bytes([n])) for n in range(many)]
         if not self.urls:
-            return {
-                "data": [{"b64_json": base64.b64encode(one).decode()} for one in made]
-            }
+            texts = [base64.b64encode(one).decode() for one in made]
+            return {"data": [{"b64_json": text} for text in texts]}
         names = [f"/files/{hashlib.sha256(one).hexdigest()[:8]}.png" for one in made]
         self.files |= dict(zip(names, made, strict=True))
         return {"data": [{"url": f"{self.host}{name}"} for name in names]}

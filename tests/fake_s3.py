@@ -1,38 +1,26 @@
-"""A fake of object storage that speaks as much of S3 as is needed, and remembers what it was
-asked.
-"""
+"""A fake of object storage that remembers what it was asked."""
 
 import re
+from collections import Counter
 from contextlib import contextmanager
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 from tests.local_site import site
 
-KEYS = {
-    "AWS_ACCESS_KEY_ID": "somebody",
-    "AWS_SECRET_ACCESS_KEY": "a-key-of-the-bucket",
-    "AWS_EC2_METADATA_DISABLED": "true",
-    "AWS_MAX_ATTEMPTS": "1",
-}
-"""What a program finds in its environment that may read and write the bucket."""
-MODIFIED = "Mon, 02 Nov 2026 10:00:00 GMT"
+#: The environment of a program that may read and write the bucket.
+KEYS = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_MAX_ATTEMPTS": "1"}
+KEYS |= {"AWS_SECRET_ACCESS_KEY": "a-key-of-the-bucket"}
+KEYS |= {"AWS_EC2_METADATA_DISABLED": "true"}
+STORED = {"Last-Modified": "Mon, 02 Nov 2026 10:00:00 GMT", "ETag": '"0"'}
 
 
 class FakeS3:
-    """A bucket: `objects` by key, `requests` as method, key and query, and `sent_bytes` of answers.
-
-    `fails(method, key)` may refuse a request.
-    """
+    """A bucket of `objects` by key; `fails(method, key)` may refuse a request."""
 
     def __init__(self, bucket="bucket", fails=lambda method, key: False):
-        self.bucket, self.objects, self.requests, self.parts, self.fails = (
-            bucket,
-            {},
-            [],
-            {},
-            fails,
-        )
+        self.bucket, self.fails = bucket, fails
+        self.objects, self.parts, self.requests = {}, {}, []
         self.sent_bytes = 0
 
     @contextmanager
@@ -42,12 +30,8 @@ class FakeS3:
 
     def puts(self, suffix):
         """How often each object with this suffix was put."""
-        keys = [
-            key
-            for method, key, _ in self.requests
-            if method == "PUT" and key.endswith(suffix)
-        ]
-        return {key: keys.count(key) for key in keys}
+        keys = [key for method, key, _ in self.requests if method == "PUT"]
+        return Counter(key for key in keys if key.endswith(suffix))
 
     def _answer(self, request):
         status, headers, body = self._answered(request, request.command)
@@ -56,10 +40,7 @@ class FakeS3:
 
     def _answered(self, request, method):
         parts = urlsplit(request.path)
-        query = {
-            name: values[0]
-            for name, values in parse_qs(parts.query, keep_blank_values=True).items()
-        }
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
         key = unquote(parts.path).removeprefix(f"/{self.bucket}").strip("/")
         self.requests.append((method, key, query))
         if parts.path.strip("/").partition("/")[0] != self.bucket:
@@ -68,9 +49,8 @@ class FakeS3:
             return 403, {}, _error("AccessDenied")
         if method == "GET" and not key:
             return self._list(query)
-        return getattr(self, f"_{method.lower()}")(
-            key, request.body, request.headers, query
-        )
+        handle = getattr(self, f"_{method.lower()}")
+        return handle(key, request.body, request.headers, query)
 
     def _put(self, key, body, headers, query):
         if "aws-chunked" in headers.get("Content-Encoding", ""):
@@ -83,25 +63,13 @@ class FakeS3:
 
     def _post(self, key, body, headers, query):
         if "uploads" in query:
-            return (
-                200,
-                {},
-                _result(
-                    "InitiateMultipartUploadResult",
-                    f"<Key>{key}</Key><UploadId>1</UploadId>",
-                ),
-            )
+            inner = f"<Key>{key}</Key><UploadId>1</UploadId>"
+            return 200, {}, _result("InitiateMultipartUploadResult", inner)
         if "uploadId" in query:
-            self.objects[key] = b"".join(
-                part for _, part in sorted(self.parts.pop(key, {}).items())
-            )
-            return (
-                200,
-                {},
-                _result(
-                    "CompleteMultipartUploadResult", f"<Key>{key}</Key><ETag>0</ETag>"
-                ),
-            )
+            parts = sorted(self.parts.pop(key, {}).items())
+            self.objects[key] = b"".join(part for _, part in parts)
+            inner = f"<Key>{key}</Key><ETag>0</ETag>"
+            return 200, {}, _result("CompleteMultipartUploadResult", inner)
         for name in re.findall(r"<Key>(.*?)</Key>", body.decode()):
             self.objects.pop(name, None)
         return 200, {}, _result("DeleteResult", "")
@@ -111,64 +79,49 @@ class FakeS3:
             return 200, {}, b""
         if key not in self.objects:
             return 404, {}, b""
-        return (
-            200,
-            {
-                "Last-Modified": MODIFIED,
-                "ETag": '"0"',
-                "Content-Length": len(self.objects[key]),
-            },
-            b"",
-        )
+        return 200, {**STORED, "Content-Length": len(self.objects[key])}, b""
 
     def _get(self, key, body, headers, query):
         if key not in self.objects:
             return 404, {}, _error("NoSuchKey")
-        content, common = self.objects[key], {"Last-Modified": MODIFIED, "ETag": '"0"'}
+        content = self.objects[key]
         if asked := re.fullmatch(r"bytes=(\d+)-(\d+)", headers.get("Range", "")):
             first, last = int(asked[1]), min(int(asked[2]), len(content) - 1)
-            return (
-                206,
-                {**common, "Content-Range": f"bytes {first}-{last}/{len(content)}"},
-                content[first : last + 1],
-            )
-        return 200, common, content
+            place = f"bytes {first}-{last}/{len(content)}"
+            part = content[first : last + 1]
+            return 206, {**STORED, "Content-Range": place}, part
+        return 200, STORED, content
 
     def _delete(self, key, body, headers, query):
         self.objects.pop(key, None)
         return 204, {}, b""
 
     def _list(self, query):
-        prefix, found = query.get("prefix", ""), []
-        folders = set()
-        for key in sorted(self.objects):
-            if key.startswith(prefix):
-                rest = key[len(prefix) :]
-                if query.get("delimiter") and "/" in rest:
-                    folders.add(prefix + rest.split("/")[0] + "/")
-                else:
-                    found.append(key)
-        contents = "".join(
-            f"<Contents><Key>{escape(key)}</Key><Size>{len(self.objects[key])}</Size><LastModified>2026-11-02T10:00:00.000Z</LastModified></Contents>"
-            for key in found
-        )
-        below = "".join(
-            f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>"
-            for name in sorted(folders)
-        )
-        inner = f"<KeyCount>{len(found) + len(folders)}</KeyCount><IsTruncated>false</IsTruncated>{contents}{below}"
+        prefix, found, folders = query.get("prefix", ""), [], {}
+        time = "<LastModified>2026-11-02T10:00:00.000Z</LastModified>"
+        for key in sorted(key for key in self.objects if key.startswith(prefix)):
+            folder, slash, _ = key.removeprefix(prefix).partition("/")
+            if query.get("delimiter") and slash:
+                name = f"<Prefix>{escape(f'{prefix}{folder}/')}</Prefix>"
+                folders[folder] = f"<CommonPrefixes>{name}</CommonPrefixes>"
+            else:
+                size = f"<Size>{len(self.objects[key])}</Size>"
+                inner = f"<Key>{escape(key)}</Key>{size}{time}"
+                found.append(f"<Contents>{inner}</Contents>")
+        entries = [*found, *folders.values()]
+        count = f"<KeyCount>{len(entries)}</KeyCount>"
+        inner = f"{count}<IsTruncated>false</IsTruncated>{''.join(entries)}"
         return 200, {}, _result("ListBucketResult", inner)
 
 
 def _result(name, inner):
-    return (
-        f'<?xml version="1.0"?><{name} '
-        f'xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{inner}</{name}>'
-    ).encode()
+    space = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+    return f'<?xml version="1.0"?><{name} {space}>{inner}</{name}>'.encode()
 
 
 def _error(code):
-    return f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>no</Message></Error>'.encode()
+    inner = f"<Code>{code}</Code><Message>no</Message>"
+    return f'<?xml version="1.0"?><Error>{inner}</Error>'.encode()
 
 
 def _unchunked(body):

@@ -1,14 +1,7 @@
 """A fake OpenAI-compatible server: replies that follow from the request alone, and faults on demand.
 
-In a test, in a thread of its own::
-
-    with FakeServer(latency=0.05, faults=lambda number, body: Fault("500") if number == 1 else None)
-    as server:
-        ask(server.base_url)
-
-As a process of its own, for benchmarks::
-
-    python tests/fake_server.py --port 0 --latency 0.2 --capacity 32
+A test enters `FakeServer(latency=0.05)`, which is a thread; a benchmark starts
+`python tests/fake_server.py --port 0 --latency 0.2 --capacity 32`.
 """
 
 from __future__ import annotations
@@ -46,25 +39,21 @@ except ImportError:
         raise
     import pytest
 
-    pytest.skip(
-        'the fake server needs aiohttp: pip install ".[http]"', allow_module_level=True
-    )
+    reason = 'the fake server needs aiohttp: pip install ".[http]"'
+    pytest.skip(reason, allow_module_level=True)
 
 HOST = "127.0.0.1"
 MAX_BODY = 64 * 2**20
 MOST_LOGPROBS = 20
 REFUSAL = "I'm sorry, but I can't assist with that."
-Kind = Literal[
-    "429", "500", "503", "hang", "reset", "death", "cut_body", "invalid_json", "empty_choices", "null_content",
-    "refusal", "overlong", "overlong_vllm", "content_filter",
-]  # fmt: skip
+Kind = Literal["429", "500", "503", "hang", "reset", "death", "cut_body", "invalid_json",
+               "empty_choices", "null_content", "refusal", "overlong", "overlong_vllm",
+               "content_filter"]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong with one request: `retry_after` is a 429's or 503's header, `seconds` the
-    length of a death.
-    """
+    """What goes wrong with one request; `seconds` is the length of a death."""
 
     kind: Kind
     retry_after: float | None = None
@@ -74,38 +63,29 @@ class Fault:
 _PASSING: tuple[Kind, ...] = (
     "429", "500", "503", "hang", "reset", "cut_body", "invalid_json", "empty_choices", "null_content",
 )  # fmt: skip
-_IN_THE_ANSWER: tuple[Kind, ...] = (
-    "cut_body",
-    "invalid_json",
-    "empty_choices",
-    "null_content",
-    "refusal",
-)
+_IN_THE_ANSWER = (*_PASSING[-4:], "refusal")
+_LASTING: tuple[Kind, ...] = ("refusal", "overlong", "overlong_vllm", "content_filter")
 TRANSIENT = (*map(Fault, _PASSING), Fault("429", retry_after=1))
-PERMANENT = tuple(
-    Fault(kind) for kind in ("refusal", "overlong", "overlong_vllm", "content_filter")
-)
+PERMANENT = tuple(map(Fault, _LASTING))
 
 # kind: HTTP status, `type`, `code` and message of the error body
 _ERRORS: Mapping[str, tuple[int, str, str | int | None, str]] = MappingProxyType({
-    "429": (429, "requests", "rate_limit_exceeded", ("Rate limit reached for requests. Please try "
-                                                    "again later.")),
+    "429": (429, "requests", "rate_limit_exceeded",
+            "Rate limit reached for requests. Please try again later."),
     "500": (500, "server_error", None, "The server had an error while processing your request."),
-    "503": (503, "service_unavailable", None, ("The engine is currently overloaded, please try "
-                                              "again later.")),
+    "503": (503, "service_unavailable", None,
+            "The engine is currently overloaded, please try again later."),
     "unauthorized": (401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
     "overlong": (400, "invalid_request_error", "context_length_exceeded",
                  "This model's maximum context length is 8192 tokens. However, your messages "
-                 "resulted in 9001 tokens. "
-                 "Please reduce the length of the messages."),
+                 "resulted in 9001 tokens. Please reduce the length of the messages."),
     "overlong_vllm": (400, "BadRequestError", 400,
-                      "This model's maximum context length is 8192 tokens. However, you "
-                      "requested 1024 output tokens "
-                      "and your prompt contains at least 7169 input tokens, for a total of at "
-                      "least 8193 tokens."),
+                      "This model's maximum context length is 8192 tokens. However, you requested "
+                      "1024 output tokens and your prompt contains at least 7169 input tokens, for "
+                      "a total of at least 8193 tokens."),
     "content_filter": (400, "invalid_request_error", "content_filter",
-                       ("The response was filtered due to the prompt triggering the content "
-                       "management policy.")),
+                       "The response was filtered due to the prompt triggering the content "
+                       "management policy."),
 })  # fmt: skip
 
 
@@ -116,42 +96,27 @@ class Settings:
     model: str = "fake"
     api_key: str = ""  # none asked for
     latency: float = 0.0  # seconds of work a reply takes ...
-    jitter: float = (
-        0.0  # ... give or take at most this, drawn from seed, prompt and attempt
-    )
-    # sigma of the logarithm of a lognormal latency, of which `latency` is the median
-    spread: float = 0.0
+    jitter: float = 0.0  # ... give or take, drawn from seed, prompt and attempt
+    spread: float = 0.0  # sigma of a lognormal latency with the median `latency`
     capacity: int = 1_000_000  # requests worked on at once; the others wait
     schema_support: Literal["enforced", "rejected", "ignored"] = "enforced"
-    cached_share: float = (
-        0.0  # share of a question's tokens that it says it had in its cache
-    )
-    # names the colours of the pictures of the sight check, which is neither counted nor faulty
-    sees: bool = True
+    cached_share: float = 0.0  # share of a question's tokens reported as cached
+    sees: bool = True  # passes the sight check, which is neither counted nor faulty
     hide_yes: bool = False  # leave every spelling of Yes out of the logprobs
     seed: int = 0
     fault_share: float = 0.0  # share of attempts that meet a fault of `fault_mix` ...
-    faulty_attempts: int = (
-        2  # ... among the first so many at a prompt: later ones succeed
-    )
-    permanent_share: float = (
-        0.0  # share of prompts that always meet the same fault of `permanent_mix`
-    )
+    faulty_attempts: int = 2  # ... among the first so many at a prompt
+    permanent_share: float = 0.0  # prompts that always meet one of `permanent_mix`
     fault_mix: Sequence[Fault] = TRANSIENT
     permanent_mix: Sequence[Fault] = PERMANENT
-    faults: Callable[[int, dict[str, Any]], Fault | None] | None = (
-        None  # by the request's number, from 1, and body
-    )
-    reply: Callable[[dict[str, Any]], str] | None = (
-        None  # instead of the replies made from hashes
-    )
+    #: By the request's number, from 1, and its body.
+    faults: Callable[[int, dict[str, Any]], Fault | None] | None = None
+    reply: Callable[[dict[str, Any]], str] | None = None  # not made from hashes
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a request's messages come to: the same text and images give the same digest from any
-    client.
-    """
+    """The content of a request's messages; equal content has equal digests for any client."""
 
     digest: bytes
     text: str
@@ -163,18 +128,11 @@ def _parts(content: str | list[dict[str, Any]] | None) -> list[dict[str, Any]]:
 
 
 def read_request(raw: bytes, whole: bool = True) -> tuple[dict[str, Any], Prompt]:
-    """A request and its prompt. Unless `whole`, the request holds placeholders for its images.
-
-    Images are cut out before the rest is parsed: json.loads takes 0.9 ms for 215 KB of base64, a
-    search for its end 3 us.
-    """
-    view, kept, images, at, seek = (
-        memoryview(raw),
-        list[bytes](),
-        list[memoryview](),
-        0,
-        0,
-    )
+    """A request and its prompt; unless `whole`, placeholders stand for images."""
+    # images are cut out first: json.loads takes 0.9 ms for 215 KB, a search for an end 3 us
+    view = memoryview(raw)
+    kept, images = list[bytes](), list[memoryview]()
+    at = seek = 0
     while (quote := raw.find(b'"data:image/', seek)) >= 0:
         seek = quote + 1
         if raw[quote - 1] != ord("\\"):  # an escaped quote opens no string
@@ -187,11 +145,9 @@ def read_request(raw: bytes, whole: bool = True) -> tuple[dict[str, Any], Prompt
     for message in request["messages"]:
         for part in _parts(message.get("content")):
             if "image_url" not in part:
-                texts.append(part["text"])
-                digest.update(
-                    b"text %d " % len(part["text"])
-                    + part["text"].encode("utf-8", "replace")
-                )
+                text = part["text"]
+                texts.append(text)
+                digest.update(b"text %d " % len(text) + text.encode("utf-8", "replace"))
                 continue
             count += 1
             url: str = part["image_url"]["url"]
@@ -201,11 +157,8 @@ def read_request(raw: bytes, whole: bool = True) -> tuple[dict[str, Any], Prompt
                 if whole:
                     part["image_url"]["url"] = str(image, "ascii")
             # a cryptographic hash of all of it would take longer than everything else here together
-            digest.update(
-                b"image %d %d " % (len(image), zlib.crc32(image))
-                + image[:2048]
-                + image[-2048:]
-            )
+            head = b"image %d %d " % (len(image), zlib.crc32(image))
+            digest.update(head + image[:2048] + image[-2048:])
     return request, Prompt(digest.digest(), "\n".join(texts), count)
 
 
@@ -218,11 +171,8 @@ def colour_asked_for(raw: bytes) -> str:
     url = re.search(rb"data:image/png;base64,([^\"]+)", raw)
     if url is None:
         return ""
-    pixel = (
-        PIL.Image.open(io.BytesIO(base64.b64decode(url[1])))
-        .convert("RGB")
-        .getpixel((0, 0))
-    )
+    picture = PIL.Image.open(io.BytesIO(base64.b64decode(url[1])))
+    pixel = picture.convert("RGB").getpixel((0, 0))
     return next((name for name, colour in COLOURS.items() if colour == pixel), "")
 
 
@@ -232,23 +182,17 @@ def hash_scores(digest: bytes, count: int) -> list[int]:
 
 
 def score_count(text: str) -> int:
-    """How many scores the last `"score": [a, b]` or `score = [a, b]` of a prompt asks for; 1
-    without any.
-    """
-    lists = [
-        names
-        for names in re.findall(r'score"?\s*[:=]\s*\[([^][]*)\]', text)
-        if names.strip(" .")
-    ]
-    return len(lists[-1].split(",")) if lists else 1
+    """How many scores the last `"score": [a, b]` or `score = [a, b]` asks for; 1 without any."""
+    lists = re.findall(r'score"?\s*[:=]\s*\[([^][]*)\]', text)
+    named_lists = [names for names in lists if names.strip(" .")]
+    return len(named_lists[-1].split(",")) if named_lists else 1
 
 
 class Rejected(Exception):
     """What a real server answers with 400."""
 
 
-# better refused, as real servers do with what they cannot enforce, than answered with an instance
-# that is not valid
+# keywords that real servers cannot enforce, and refuse
 _UNSUPPORTED = frozenset({
     "allOf", "contains", "exclusiveMaximum", "exclusiveMinimum", "format", "if", "minProperties", "multipleOf", "not",
     "pattern", "prefixItems", "uniqueItems",
@@ -261,23 +205,16 @@ def instance(
     root: Mapping[str, Any] | None = None,
     key: str = "",
 ) -> Any:
-    """A smallest valid instance of a JSON schema, in which `score` is always there and drawn
-    from the digest.
-    """
+    """A smallest valid instance of a JSON schema, with a `score` drawn from the digest."""
     root = schema if root is None else root
     if found := _UNSUPPORTED & schema.keys():
-        raise Rejected(
-            f"Invalid response_format: the schema keyword {min(found)!r} is not supported."
-        )
+        raise Rejected(f"Invalid response_format: {min(found)!r} is not supported.")
     if not schema.keys() & {"type", "$ref", "anyOf", "oneOf"}:
-        raise Rejected(
-            "Invalid schema for response_format 'answer': schema must have a 'type' key."
-        )
+        raise Rejected("Invalid schema for response_format: it must have a 'type' key.")
     if "$ref" in schema:
         steps = schema["$ref"].removeprefix("#/").split("/")
-        return instance(
-            functools.reduce(operator.getitem, steps, root), digest, root, key
-        )
+        part = functools.reduce(operator.getitem, steps, root)
+        return instance(part, digest, root, key)
     if choices := schema.get("anyOf") or schema.get("oneOf"):
         return instance(choices[0], digest, root, key)
     if "const" in schema or "enum" in schema:
@@ -285,58 +222,39 @@ def instance(
     kind = schema.get("type", "object" if "properties" in schema else "null")
     kind = kind[0] if isinstance(kind, list) else kind
     if kind == "object":
-        properties, wanted = (
-            schema.get("properties", {}),
-            {*schema.get("required", ()), "score"},
-        )
+        wanted = {*schema.get("required", ()), "score"}
         return {
             name: instance(part, digest, root, name)
-            for name, part in properties.items()
+            for name, part in schema.get("properties", {}).items()
             if name in wanted
         }
     if kind == "array":
-        # each item sees the digest from another byte on, so that a list of scores is no row of
-        # equal ones
+        # each item sees the digest from another byte on, so that scores differ
         count = schema.get("minItems", int(key == "score"))
-        return [
-            instance(
-                schema.get("items", {}), digest[i % 16 :] + digest[: i % 16], root, key
-            )
-            for i in range(count)
-        ]
+        items = schema.get("items", {})
+        turned = (digest[i % 16 :] + digest[: i % 16] for i in range(count))
+        return [instance(items, each, root, key) for each in turned]
     if kind in ("number", "integer"):
         low = schema.get("minimum", min(0, math.floor(schema.get("maximum", 0))))
         low = math.ceil(low) if kind == "integer" else low
-        return (
-            low + digest[0] % (math.floor(schema.get("maximum", low + 10) - low) + 1)
-            if key == "score"
-            else low
-        )
+        if key != "score":
+            return low
+        return low + digest[0] % (math.floor(schema.get("maximum", low + 10) - low) + 1)
     if kind == "string":
-        return f"fake {digest.hex()[:8]}".ljust(schema.get("minLength", 0))[
-            : schema.get("maxLength")
-        ]
+        text = f"fake {digest.hex()[:8]}".ljust(schema.get("minLength", 0))
+        return text[: schema.get("maxLength")]
     return False if kind == "boolean" else None
 
 
 def first_token(digest: bytes, hide_yes: bool = False) -> dict[str, float]:
-    """Probabilities of the reply's first token, highest first: 0.9 in all for spellings of Yes and No, 0.95 in total.
-
-    P(Yes) over all its spellings is 0.9 times a number from 0.02 to 0.98 that the digest gives.
-    """
+    """Probabilities of the reply's first token, highest first: 0.9 for spellings of Yes and No."""
     yes = 0.02 + 0.96 * int.from_bytes(digest[:8], "big") / 2**64
     chances = {f"other{i}": 0.05 / 2**i for i in range(1, 40)}
     for word, share in (("Yes", yes), ("No", 1 - yes)):
         if not (hide_yes and word == "Yes"):
-            spellings = {
-                word: 0.8,
-                word.lower(): 0.1,
-                f" {word}": 0.06,
-                word.upper(): 0.04,
-            }
-            chances |= {
-                spelling: 0.9 * share * part for spelling, part in spellings.items()
-            }
+            spellings = (word, word.lower(), f" {word}", word.upper())
+            for spelling, part in zip(spellings, (0.8, 0.1, 0.06, 0.04), strict=True):
+                chances[spelling] = 0.9 * share * part
     return dict(sorted(chances.items(), key=lambda item: -item[1]))
 
 
@@ -345,19 +263,16 @@ def completion(
 ) -> dict[str, Any]:
     """The whole answer to a request that meets no fault. A token is four characters."""
     wanted = request.get("response_format") or {}
-    schema = (
-        wanted["json_schema"]["schema"] if wanted.get("type") == "json_schema" else None
-    )
+    schema = None
+    if wanted.get("type") == "json_schema":
+        schema = wanted["json_schema"]["schema"]
     if schema is not None and settings.schema_support == "rejected":
-        raise Rejected(
-            "Invalid parameter: 'response_format' of type 'json_schema' is not supported with "
-            "this model."
-        )
+        kind = "'response_format' of type 'json_schema'"
+        raise Rejected(f"Invalid parameter: {kind} is not supported with this model.")
     top = request.get("top_logprobs") or 0
     if top > MOST_LOGPROBS:
-        raise Rejected(
-            f"top_logprobs of {top} is greater than max allowed: {MOST_LOGPROBS}"
-        )
+        most = f"greater than max allowed: {MOST_LOGPROBS}"
+        raise Rejected(f"top_logprobs of {top} is {most}")
     tokens = [
         {"token": token, "logprob": math.log(chance), "bytes": list(token.encode())}
         for token, chance in first_token(prompt.digest, settings.hide_yes).items()
@@ -373,16 +288,12 @@ def completion(
         text = str(tokens[0]["token"])
     else:
         scores = hash_scores(prompt.digest, score_count(prompt.text))
-        text = json.dumps(
-            {"score": scores, "reasoning": f"fake {prompt.digest.hex()[:8]}"}
-        )
-    limit = 4 * (
-        request.get("max_completion_tokens") or request.get("max_tokens") or len(text)
-    )
-    used = (
-        math.ceil(len(prompt.text) / 4) + 256 * prompt.images,
-        math.ceil(len(text[:limit]) / 4),
-    )
+        reasoning = f"fake {prompt.digest.hex()[:8]}"
+        text = json.dumps({"score": scores, "reasoning": reasoning})
+    most = request.get("max_completion_tokens") or request.get("max_tokens")
+    limit = 4 * (most or len(text))
+    read = math.ceil(len(prompt.text) / 4) + 256 * prompt.images
+    written = math.ceil(len(text[:limit]) / 4)
     return {
         "id": f"chatcmpl-{prompt.digest.hex()}",
         "object": "chat.completion",
@@ -395,29 +306,24 @@ def completion(
             "logprobs": {"content": [{**tokens[0], "top_logprobs": tokens[:top]}], "refusal": None} if tokens else None,
         }],
         "usage": {
-            "prompt_tokens": used[0],
-            "completion_tokens": used[1],
-            "total_tokens": sum(used),
-            "prompt_tokens_details": {"cached_tokens": int(settings.cached_share * used[0])},
+            "prompt_tokens": read,
+            "completion_tokens": written,
+            "total_tokens": read + written,
+            "prompt_tokens_details": {"cached_tokens": int(settings.cached_share * read)},
         },
     }  # fmt: skip
 
 
 def _fraction(*key: object) -> float:
     """A number in [0, 1) that follows from the key, in any order of requests and in any process."""
-    return (
-        int.from_bytes(
-            hashlib.blake2b(repr(key).encode(), digest_size=8).digest(), "big"
-        )
-        / 2**64
-    )
+    digest = hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64
 
 
 def _error(kind: str, retry_after: float | None = None) -> web.Response:
     """The answer of an error kind, or a 400 with any other message."""
-    status, type_, code, message = _ERRORS.get(
-        kind, (400, "invalid_request_error", None, kind)
-    )
+    other = (400, "invalid_request_error", None, kind)
+    status, type_, code, message = _ERRORS.get(kind, other)
     error = {"message": message, "type": type_, "param": None, "code": code}
     headers = {} if retry_after is None else {"Retry-After": f"{retry_after:g}"}
     return web.json_response({"error": error}, status=status, headers=headers)
@@ -432,24 +338,17 @@ class _Tally:
     working: int = 0  # of these, in a slot within `capacity`
     max_working: int = 0
     number: int = 0
-    statuses: Counter[str] = field(
-        default_factory=Counter
-    )  # "none" for no answer at all
+    #: "none" for no answer at all.
+    statuses: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     attempts: Counter[bytes] = field(default_factory=Counter)
     tokens: Counter[str] = field(default_factory=Counter)
 
     def report(self) -> dict[str, Any]:
-        counted = {
-            **vars(self),
-            "requests": self.statuses.total(),
-            "distinct_prompts": len(self.attempts),
-        }
-        return {
-            key: dict(n) if isinstance(n, Counter) else n
-            for key, n in counted.items()
-            if key != "attempts"
-        }
+        tallies = vars(self).items()
+        counted = {k: dict(n) if isinstance(n, Counter) else n for k, n in tallies}
+        counted["distinct_prompts"] = len(counted.pop("attempts"))
+        return {**counted, "requests": self.statuses.total()}
 
 
 class FakeServer:
@@ -473,30 +372,21 @@ class FakeServer:
         return self._tally.report()
 
     def reset_stats(self) -> None:
-        """Start counting anew: numbers and attempts too, so that the same requests meet the same
-        faults again.
-        """
+        """Start counting again, attempts too, so that the same requests meet the same faults."""
         now = self._tally
         now.max_in_flight, now.max_working, now.number = now.in_flight, now.working, 0
-        now.statuses, now.faults, now.attempts, now.tokens = (
-            Counter(),
-            Counter(),
-            Counter(),
-            Counter(),
-        )
+        for name in ("statuses", "faults", "attempts", "tokens"):
+            setattr(now, name, Counter())
 
     def die(self, seconds: float) -> None:
-        """Drop all connections and stop listening; be back on the same port after so many
-        seconds.
-        """
+        """Drop all connections, and listen again on the same port after so many seconds."""
         self._loop.call_soon_threadsafe(self._begin_death, seconds)
 
     def __enter__(self) -> FakeServer:
         listening = socket.create_server((HOST, self.port), backlog=1024)
         self.port, self._started = listening.getsockname()[1], threading.Event()
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._serve(listening)), daemon=True
-        )
+        serve = lambda: asyncio.run(self._serve(listening))
+        self._thread = threading.Thread(target=serve, daemon=True)
         self._thread.start()
         if not self._started.wait(60):
             raise RuntimeError("the fake server did not start")
@@ -551,9 +441,8 @@ class FakeServer:
     async def _die(self, seconds: float) -> None:
         await self._site.stop()
         self._drop_connections()
-        with (
-            socket.socket() as keeper
-        ):  # holds the port, so that no client's own end is given it meanwhile
+        # holds the port, so that no client's own end is given it meanwhile
+        with socket.socket() as keeper:
             keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with contextlib.suppress(OSError):
                 keeper.bind((HOST, self.port))
@@ -569,31 +458,21 @@ class FakeServer:
         return self._closed(http) or web.json_response({})
 
     async def _models(self, http: web.Request) -> web.Response:
-        return self._closed(http) or web.json_response(
-            {
-                "object": "list",
-                "data": [
-                    {"id": self.settings.model, "object": "model", "owned_by": "nobody"}
-                ],
-            }
-        )
+        model = {"id": self.settings.model, "object": "model", "owned_by": "nobody"}
+        listed = {"object": "list", "data": [model]}
+        return self._closed(http) or web.json_response(listed)
 
     def _closed(self, http: web.Request) -> web.Response | None:
-        key = self.settings.api_key
-        if (
-            key
-            and http.path.startswith("/v1/")
-            and http.headers.get("Authorization") != f"Bearer {key}"
-        ):
+        key, given = self.settings.api_key, http.headers.get("Authorization")
+        if key and http.path.startswith("/v1/") and given != f"Bearer {key}":
             return _error("unauthorized")
         return None
 
     async def _counted(self, http: web.Request) -> web.StreamResponse:
         if self.settings.sees and (colour := colour_asked_for(await http.read())):
             message = {"role": "assistant", "content": colour}
-            return web.json_response(
-                {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
-            )
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            return web.json_response({"choices": [choice]})
         tally, status = self._tally, "none"
         tally.in_flight += 1
         tally.max_in_flight = max(tally.max_in_flight, tally.in_flight)
@@ -613,9 +492,8 @@ class FakeServer:
         if closed := self._closed(http):
             return closed
         try:
-            request, prompt = read_request(
-                raw, whole=bool(settings.faults or settings.reply)
-            )
+            whole = bool(settings.faults or settings.reply)
+            request, prompt = read_request(raw, whole)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             return _error(f"Invalid request: {error!r}")
         del raw
@@ -624,45 +502,38 @@ class FakeServer:
         tally.number += 1
         tally.attempts[prompt.digest] += 1
         number, attempt = tally.number, tally.attempts[prompt.digest]
-        fault = (settings.faults and settings.faults(number, request)) or self._drawn(
-            prompt.digest, attempt
-        )
+        fault = settings.faults and settings.faults(number, request)
+        fault = fault or self._drawn(prompt.digest, attempt)
         if fault and fault.kind not in _IN_THE_ANSWER:
             return await self._refuse(http, fault)
         try:
             reply = completion(settings, request, prompt)
         except Rejected as error:
             return _error(str(error))
-        tally.tokens.update(
-            {
-                name: reply["usage"][f"{name}_tokens"]
-                for name in ("prompt", "completion")
-            }
-        )
+        for name in ("prompt", "completion"):
+            tally.tokens[name] += reply["usage"][f"{name}_tokens"]
         await self._slots.acquire()
         tally.working += 1
         tally.max_working = max(tally.max_working, tally.working)
         try:
-            swing = (
-                2 * _fraction(settings.seed, "jitter", prompt.digest, attempt) - 1
-                if settings.jitter
-                else 0
-            )
-            factor = 1.0
-            if settings.spread:
-                quantile = NormalDist().inv_cdf(
-                    _fraction(settings.seed, "spread", prompt.digest, attempt)
-                )
-                factor = math.exp(settings.spread * quantile)
-            await asyncio.sleep(
-                max(0, settings.latency * factor + settings.jitter * swing)
-            )
+            await asyncio.sleep(self._seconds(prompt.digest, attempt))
         finally:
             tally.working -= 1
             self._slots.release()
-        return (
-            await self._spoil(http, fault, reply) if fault else web.json_response(reply)
-        )
+        if fault:
+            return await self._spoil(http, fault, reply)
+        return web.json_response(reply)
+
+    def _seconds(self, digest: bytes, attempt: int) -> float:
+        """How long a reply takes."""
+        settings, seconds = self.settings, self.settings.latency
+        if settings.spread:
+            share = _fraction(settings.seed, "spread", digest, attempt)
+            seconds *= math.exp(settings.spread * NormalDist().inv_cdf(share))
+        if settings.jitter:
+            swing = 2 * _fraction(settings.seed, "jitter", digest, attempt) - 1
+            seconds += settings.jitter * swing
+        return max(0, seconds)
 
     def _drawn(self, digest: bytes, attempt: int) -> Fault | None:
         settings = self.settings
@@ -670,11 +541,8 @@ class FakeServer:
         key = (settings.seed, digest, attempt)
         if _fraction(settings.seed, digest) < settings.permanent_share:
             mix, key = settings.permanent_mix, (settings.seed, digest, 0)
-        elif (
-            attempt <= settings.faulty_attempts
-            and _fraction(*key) < settings.fault_share
-        ):
-            mix = settings.fault_mix
+        elif attempt <= settings.faulty_attempts:
+            mix = settings.fault_mix if _fraction(*key) < settings.fault_share else ()
         return mix[int(_fraction("which", *key) * len(mix))] if mix else None
 
     async def _refuse(self, http: web.Request, fault: Fault) -> web.Response:
@@ -686,9 +554,9 @@ class FakeServer:
             self._begin_death(fault.seconds)
         if fault.kind == "reset" and http.transport:
             # closing without lingering is what sends RST in place of an orderly end
-            http.transport.get_extra_info("socket").setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-            )
+            connection = http.transport.get_extra_info("socket")
+            linger = struct.pack("ii", 1, 0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             http.transport.abort()
         # until the connection is gone, which cancels this handler
         await asyncio.get_running_loop().create_future()
@@ -702,10 +570,8 @@ class FakeServer:
         if fault.kind == "empty_choices":
             return web.json_response({**reply, "choices": []})
         if fault.kind in ("null_content", "refusal"):
-            reply["choices"][0]["message"] |= {
-                "content": None,
-                "refusal": REFUSAL if fault.kind == "refusal" else None,
-            }
+            refusal = REFUSAL if fault.kind == "refusal" else None
+            reply["choices"][0]["message"] |= {"content": None, "refusal": refusal}
             return web.json_response(reply)
         half = json.dumps(reply)[:-40].encode()
         if fault.kind == "invalid_json":
@@ -728,17 +594,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--port", type=int, default=0, help="0 for any free one")
     for option in fields(Settings):
-        name = f"--{option.name.replace('_', '-')}"
-        if isinstance(option.default, bool):
-            parser.add_argument(
-                name, action=argparse.BooleanOptionalAction, default=option.default
-            )
-        elif isinstance(option.default, (int, float, str)):
-            parser.add_argument(name, type=type(option.default), default=option.default)
-    with (
-        FakeServer(**vars(parser.parse_args())) as server,
-        contextlib.suppress(KeyboardInterrupt),
-    ):
+        name, default = f"--{option.name.replace('_', '-')}", option.default
+        if isinstance(default, bool):
+            boolean = argparse.BooleanOptionalAction
+            parser.add_argument(name, action=boolean, default=default)
+        elif isinstance(default, (int, float, str)):
+            parser.add_argument(name, type=type(default), default=default)
+    server = FakeServer(**vars(parser.parse_args()))
+    with server, contextlib.suppress(KeyboardInterrupt):
         print(f"listening on {server.base_url}", flush=True)
         threading.Event().wait()
 

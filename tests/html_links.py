@@ -10,9 +10,7 @@ LOADING = {"href", "src", "xlink:href", "action"}
 
 
 def dead_links(text, folder):
-    """Links to no element of the page, to no file below `folder`, or to no page or heading of
-    the documentation.
-    """
+    """Links to no element of the page, no file below `folder`, and no page of the documentation."""
     attributes = Page(text).attributes()
     names = {value for _, name, value in attributes if name in ("id", "name")}
     links = {value for _, name, value in attributes if name in LOADING and value}
@@ -23,17 +21,15 @@ def _leads_somewhere(link, names, folder):
     path, _, anchor = link.partition("#")
     if not path:
         return anchor in names
-    if in_repository := re.fullmatch(
-        f"{re.escape(PROJECT)}/(?:blob|tree)/main/(.*)", path
-    ):
+    in_repository = re.fullmatch(f"{re.escape(PROJECT)}/(?:blob|tree)/main/(.*)", path)
+    if in_repository:
         path, folder = in_repository[1], ROOT
-        if (ROOT / path).is_relative_to(DOCS) and path.removeprefix("docs/").startswith(
-            GENERATED
-        ):
+        page = path.removeprefix("docs/")
+        if (ROOT / path).is_relative_to(DOCS) and page.startswith(GENERATED):
             return True
     elif re.match(r"[a-z]+:", path):
         return path.startswith(("data:", "https://arxiv.org/abs/"))
     target = folder / path
-    return target.exists() and (
-        not anchor or anchor in anchors(target.read_text(encoding="utf-8"))
-    )
+    if not target.exists():
+        return False
+    return not anchor or anchor in anchors(target.read_text(encoding="utf-8"))

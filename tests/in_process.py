@@ -1,8 +1,6 @@
-"""lmms-eval's command line run in the tests' own process, with its index of tasks made once: 2 s a
-run, not 20.
+"""lmms-eval's command line in the tests' own process, with one index of tasks: 2 s a run, not 20.
 
-Nothing of the host is imported before it is run. A process of its own (the fixture `lmms_eval`) is
-for what is about processes.
+Nothing of the host is imported before it is run; the fixture `lmms_eval` starts a process.
 """
 
 import base64
@@ -20,6 +18,7 @@ import pytest
 import yaml
 
 from tests.refusals import refusal
+from tests.stored_results import read_lines
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Image
@@ -38,20 +37,18 @@ class Run:
     @property
     def verdicts(self):
         """Verdicts by sample, each a list of as many as --repeats."""
-        return {
-            self._name(answers[0]): [
-                json.loads(answer)["verdict"] for answer in answers
-            ]
-            for answers in map(self._answers, self.rows)
-        }
+        found = {}
+        for several in map(self._answers, self.rows):
+            documents = [json.loads(answer) for answer in several]
+            identity = documents[0]["id"]
+            name = identity["image_model"] + identity["uid"]
+            found[name] = [document["verdict"] for document in documents]
+        return found
 
     @property
     def statuses(self):
-        return Counter(
-            verdict["status"]
-            for several in self.verdicts.values()
-            for verdict in several
-        )
+        several = itertools.chain.from_iterable(self.verdicts.values())
+        return Counter(verdict["status"] for verdict in several)
 
     def answers(self, label=None):
         """By sample and question, the model's answer word for word."""
@@ -65,75 +62,59 @@ class Run:
     @staticmethod
     def _answers(row):
         responses = row["filtered_resps"]
-        while (
-            isinstance(responses, list) and responses and isinstance(responses[0], list)
-        ):
+        if not isinstance(responses, list):
+            return [responses]
+        while responses and isinstance(responses[0], list):
             [responses] = responses
-        return responses if isinstance(responses, list) else [responses]
-
-    @staticmethod
-    def _name(answer):
-        identity = json.loads(answer)["id"]
-        return identity["image_model"] + identity["uid"]
+        return responses
 
 
 def label_of(step):
     """The name of a step in a samples file."""
-    return "/".join(step["path"]) + (
-        f" (reminder {step['attempt']})" if step["attempt"] else ""
-    )
+    reminder = f" (reminder {step['attempt']})" if step["attempt"] else ""
+    return "/".join(step["path"]) + reminder
 
 
 @functools.cache
 def demo():
-    return {
-        sample.id.image_model + sample.id.uid: sample
-        for sample in vieval_demo.load(Path(), "tie")
-    }
+    samples = vieval_demo.load(Path(), "tie")
+    return {sample.id.image_model + sample.id.uid: sample for sample in samples}
 
 
 @functools.cache
 def rated():
     """The ratings of each drawn edit, by its pixels."""
-    return {
-        pixels(sample.images["output"]): sample.ratings for sample in demo().values()
-    }
+    samples = demo().values()
+    return {pixels(sample.images["output"]): sample.ratings for sample in samples}
 
 
 def served(model, server, **further):
     """A model's arguments for a fake server."""
-    named = {
-        "model" if model == "vieval_openai" else "model_version": "fake",
-        "base_url": server.base_url,
-        **further,
-    }
+    name = "model" if model == "vieval_openai" else "model_version"
+    named = {name: "fake", "base_url": server.base_url, **further}
     if model != "vieval_openai":
         named["api_key"] = "EMPTY"
-    return (
-        "--model",
-        model,
-        "--model_args",
-        ",".join(f"{k}={v}" for k, v in named.items()),
-    )
+    arguments = ",".join(f"{k}={v}" for k, v in named.items())
+    return ("--model", model, "--model_args", arguments)
 
 
 def pixels(image):
     picture = decode(image)
-    return hashlib.sha256(repr(picture.size).encode() + picture.tobytes()).hexdigest()[
-        :12
-    ]
+    content = repr(picture.size).encode() + picture.tobytes()
+    return hashlib.sha256(content).hexdigest()[:12]
 
 
 def shown(request):
     """The images of a request, by their pixels: hosts encode them anew."""
-    parts = [
-        p
-        for m in request["messages"]
-        if isinstance(m["content"], list)
-        for p in m["content"]
-    ]
+    return [pixels(Image(data)) for data in images_in(request)]
+
+
+def images_in(request):
+    """The files of a request's images, in order."""
+    contents = [message["content"] for message in request["messages"]]
+    parts = [part for c in contents if isinstance(c, list) for part in c]
     urls = [part["image_url"]["url"] for part in parts if "image_url" in part]
-    return [pixels(Image(base64.b64decode(url.split(",")[1]))) for url in urls]
+    return [base64.b64decode(url.partition(",")[2]) for url in urls]
 
 
 def naming_images(request):
@@ -143,16 +124,13 @@ def naming_images(request):
 
 def own_images(name):
     """What `naming_images` must say of a sample when it was shown its own images, by question."""
-    source, output = (
-        pixels(demo()[name].images[role]) for role in ("source", "output")
-    )
-    return {"SC": f"{source} {output}", "PQ": output}
+    images = demo()[name].images
+    output = pixels(images["output"])
+    return {"SC": f"{pixels(images['source'])} {output}", "PQ": output}
 
 
 def _full_load(stream):
-    """What `yaml.full_load` gives, by libyaml where it is there: the host's 2,000 files take a
-    second, and not six.
-    """
+    """`yaml.full_load` by libyaml if possible: the host's 2,000 files take 1 s, not 6 s."""
 
     class Loader(getattr(yaml, "CFullLoader", yaml.FullLoader)):
         yaml_constructors = yaml.FullLoader.yaml_constructors
@@ -171,43 +149,34 @@ def tasks():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yaml, "full_load", _full_load)
         index = TaskManager("WARNING")
-    # the host collects garbage twice a run; with all that it imported among it that takes 1.5 s of
-    # a run's 2.5
+    # the host collects garbage twice a run, which with its imports takes 1.5 s of 2.5 s
     gc.collect()
     gc.freeze()
     return index
 
 
-def _with_model(index, name):
-    index.model_name = name
-    return index
-
-
 def run(*arguments, data=None, options=None):
-    """The host's command line with these arguments, under no options but these; SystemExit where
-    it would end so.
-    """
-    host = pytest.importorskip(
-        "lmms_eval.__main__", reason="lmms-eval is not installed"
-    )
+    """Run the host's command line with these arguments and no other options."""
+    reason = "lmms-eval is not installed"
+    host = pytest.importorskip("lmms_eval.__main__", reason=reason)
     from vieval_plugin.hosts.lmms_eval import command_line
 
     # a test may have asked for models before this module, which a command never does
     command_line.install()
     index = tasks()
 
+    def with_model(*_, model_name=None, **__):
+        index.model_name = model_name
+        return index
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            host,
-            "TaskManager",
-            lambda *_, model_name=None, **__: _with_model(index, model_name),
-        )
+        patch.setattr(host, "TaskManager", with_model)
         patch.setattr(sys, "argv", ["lmms-eval", *map(str, arguments)])
         patch.setenv("CUDA_VISIBLE_DEVICES", "")
         for name, value in (("VIEVAL_DATA", data), ("VIEVAL_CONFIG", options)):
-            patch.setenv(name, str(value)) if value else patch.delenv(
-                name, raising=False
-            )
+            patch.delenv(name, raising=False)
+            if value:
+                patch.setenv(name, str(value))
         try:
             host.cli_evaluate()
         except SystemExit as ended:  # as calls failed; there are results
@@ -230,32 +199,21 @@ def refused(*arguments, data=None):
 def read(folder):
     """The results document of the only run below a folder, and its samples by task."""
     [path] = Path(folder).rglob("*_results.json")
-    samples = {
-        file.stem.split("_samples_")[1]: [
-            json.loads(line) for line in file.read_text().splitlines()
-        ]
-        for file in Path(folder).rglob("*_samples_*.jsonl")
-    }
+    files = Path(folder).rglob("*_samples_*.jsonl")
+    samples = {file.stem.split("_samples_")[1]: read_lines(file) for file in files}
     return json.loads(path.read_text()), samples
 
 
 @pytest.fixture
 def evaluate(tmp_path):
-    """Judges a demo task (or another) in this process; no reply is kept unless `store` names a
-    file.
-    """
+    """Judge a demo task (or another) in this process; only a `store` keeps replies."""
     numbers = itertools.count()
 
     def judged(*arguments, tasks=TIE, limit=6, store=None, data=None, **options):
         out = tmp_path / f"run{next(numbers)}"
         file = options_file(out.with_suffix(".yaml"), store, **options)
-        run(
-            *command(arguments, tasks, limit)[1:],
-            "--output_path",
-            out,
-            data=data,
-            options=file,
-        )
+        asked = command(arguments, tasks, limit)[1:]
+        run(*asked, "--output_path", out, data=data, options=file)
         document, samples = read(out)
         return Run(document["results"][tasks], document, samples[tasks])
 
@@ -271,27 +229,11 @@ def options_file(path, store=None, **options):
 
 def command(arguments, tasks=TIE, limit=6):
     """A command line of the host."""
-    return (
-        "lmms-eval",
-        *arguments,
-        "--tasks",
-        tasks,
-        "--limit",
-        limit,
-        "--log_samples",
-    )
+    chosen = ("--tasks", tasks, "--limit", limit, "--log_samples")
+    return ("lmms-eval", *arguments, *chosen)
 
 
 def replay(logs, out, tasks):
     """The arguments of a replay of recorded verdicts."""
-    return (
-        *(
-            "--model",
-            "vieval_replay",
-            "--model_args",
-            f"name=test,logs={logs}",
-            "--tasks",
-            tasks,
-        ),
-        *("--output_path", out, "--log_samples"),
-    )
+    model = ("--model", "vieval_replay", "--model_args", f"name=test,logs={logs}")
+    return (*model, "--tasks", tasks, "--output_path", out, "--log_samples")

@@ -8,10 +8,8 @@ def headlines_of(family, benchmark, parts, runs, options, against="annotators"):
     findings = family.findings(benchmark, parts, runs, options)
     few = len(runs) <= MOST_WITH_INTERVALS
     ranked = [statistic for statistic in findings.ranked if statistic.is_headline]
-    return [
-        leaderboard(statistic, findings, benchmark, runs, options, few, against)
-        for statistic in ranked
-    ]
+    more = (findings, benchmark, runs, options, few, against)
+    return [leaderboard(statistic, *more) for statistic in ranked]
 
 
 def estimates_of(board):
@@ -19,14 +17,7 @@ def estimates_of(board):
     return {number.system: number.estimate for number in board.numbers}
 
 
-def table_of(findings, name):
-    """The table of that name."""
-    return next(table for table in findings.tables if table.name == name)
-
-
 def compared_of(family, benchmark, parts, runs, options):
     """The statistics on which judges are compared, under these options."""
-    return [
-        statistic.compared(options)
-        for statistic in family.findings(benchmark, parts, runs, options).ranked
-    ]
+    ranked = family.findings(benchmark, parts, runs, options).ranked
+    return [statistic.compared(options) for statistic in ranked]

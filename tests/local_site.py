@@ -7,17 +7,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @contextmanager
 def site(respond):
-    """Answers a request by `respond(request)`, which gives a status, headers and a body; yields its
-    host.
+    """Yields a host that answers by `respond(request)`: a status, headers and a body.
 
     A request has its `command`, `path`, `headers` and `body`.
     """
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = (
-            True  # an answer is two writes, the second of which would wait for 40 ms
-        )
+        # an answer is two writes, the second of which would wait for 40 ms
+        disable_nagle_algorithm = True
 
         def do_POST(self):
             self.body = self.read_body()

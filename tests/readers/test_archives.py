@@ -1,8 +1,5 @@
-"""Archives as people have them: no image of a tar is lost in silence, paired with another's
-text, or called complete.
-"""
+"""Archives: no image of a tar is lost silently or paired with another's text."""
 
-import io
 import random
 import re
 import tarfile
@@ -10,6 +7,7 @@ from shlex import split
 
 import pytest
 
+from tests.builders import a_tar
 from tests.refusals import refusal
 from tests.shard_runs import parquet, picture, pyarrow, verdicts
 from tests.tables import table
@@ -19,16 +17,9 @@ JUDGE = ("--judge", "sharpness", "--max-failures", "1")
 
 
 def write_members(path, members):
-    """A tar of members in this order; content is bytes, text, or the number of a picture."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    mode = "w:gz" if path.name.endswith("gz") else "w"
-    with tarfile.open(path, mode) as tar:
-        for name, content in members:
-            data = picture(content) if isinstance(content, int) else content.encode()
-            entry = tarfile.TarInfo(name)
-            entry.size = len(data)
-            tar.addfile(entry, io.BytesIO(data))
-    return path
+    """A tar of members in this order; content is a text or the number of a picture."""
+    data = lambda what: picture(what) if isinstance(what, int) else what.encode()
+    return a_tar(path, [(name, data(content)) for name, content in members])
 
 
 def samples(path, **options):
@@ -91,44 +82,30 @@ def test_a_column_after_the_first_samples_is_read(vieval, tmp_path):
 
 
 def test_the_last_dot_goes_through_run_filter_and_a_second_run(vieval, tmp_path):
-    members = []
-    for number in range(6):
-        members.append((f"cfg3.5_{number}.png", number))
-        members.append((f"cfg3.5_{number}.txt", "a text"))
+    members = [(f"cfg3.5_{number}.png", number) for number in range(6)]
+    members += [(f"cfg3.5_{number}.txt", "a text") for number in range(6)]
     write_members(tmp_path / "data" / "a.tar", members)
     printed = vieval("score", tmp_path / "data", *JUDGE, "--out", tmp_path / "out")
     assert "keys end at the last dot of each name" in printed.err
     found = [row["uid"] for row in verdicts(tmp_path / "out")]
     assert found == [f"cfg3.5_{number}" for number in range(6)]
+    vieval("filter", tmp_path / "out", "--where", "row < 2", "--out", tmp_path / "few")
+    with tarfile.open(tmp_path / "few" / "a.tar") as tar:
+        found = {name.removeprefix("cfg3.5_") for name in tar.getnames()}
+    assert found == set(split("0.png 0.txt 0.vieval.json 1.png 1.txt 1.vieval.json"))
     vieval("filter", tmp_path / "out", "--where", "PQ >= 0", "--out", tmp_path / "kept")
     vieval("score", tmp_path / "kept", *JUDGE, "--out", tmp_path / "again")
-    before, after = (
-        {row["digest"] for row in verdicts(tmp_path / name)}
-        for name in ("out", "again")
-    )
-    assert before == after
-    assert len(before) == 6
-
-
-def test_filter_copies_late_members(vieval, tmp_path):
-    out = tmp_path / "out"
-    members = [(f"{number}.jpg", number) for number in range(3)]
-    members += [(f"{number}.txt", text) for number, text in enumerate("abc")]
-    write_members(tmp_path / "data" / "a.tar", members)
-    vieval("score", tmp_path / "data", *JUDGE, "--out", out)
-    vieval("filter", out, "--where", "row <> 1", "--out", tmp_path / "kept")
-    with tarfile.open(tmp_path / "kept" / "a.tar") as tar:
-        found = sorted(tar.getnames())
-        assert found == split("0.jpg 0.txt 0.vieval.json 2.jpg 2.txt 2.vieval.json")
+    digests = lambda name: {row["digest"] for row in verdicts(tmp_path / name)}
+    assert digests("out") == digests("again")
+    assert len(digests("out")) == 6
 
 
 def test_a_folder_of_img2dataset_is_read_as_its_tars(vieval, tmp_path):
     data = tmp_path / "data"
     for shard in ("00000", "00001"):
         keys = [f"{shard}{number:04}" for number in range(3)]
-        members = []
-        for number, key in enumerate(keys):
-            members += [(f"{key}.jpg", number), (f"{key}.txt", f"text {number}")]
+        members = [(f"{key}.jpg", number) for number, key in enumerate(keys)]
+        members += [(f"{key}.txt", "a text") for key in keys]
         write_members(data / f"{shard}.tar", members)
         urls = pyarrow.table({"url": ["http://host/a.jpg"] * 3, "key": keys})
         parquet.write_table(urls, data / f"{shard}.parquet")
@@ -142,13 +119,11 @@ def test_a_folder_of_img2dataset_is_read_as_its_tars(vieval, tmp_path):
 
 
 def members_of(seed):
-    """Members of a tar as chance has them: gaps, dots, repeated keys, late members and foreign
-    files.
-    """
+    """Random members of a tar: gaps, dots, repeated keys, late members, foreign files."""
     chance = random.Random(seed)
     numbers = sorted(chance.sample(range(40), 8))
     stems = [f"{number:0{chance.choice([1, 3])}}" for number in numbers]
-    style = chance.choice(["{}", "v1.5_{}", "x/{}", "a.b.{}"])
+    style = chance.choice(["{}", "v1.5_{}", "x/{}", "a.b.{}", "a.b/{}"])
     members = []
     for position, stem in enumerate(stems):
         key = style.format(stem)
@@ -161,9 +136,9 @@ def members_of(seed):
         members += [(first, number), text]
     else:
         chance.shuffle(members)
-    names = ("._" + stems[0] + ".png", "README", "notes.md", ".DS_Store")
+    names = (f"._{stems[0]}.png", "__MACOSX/0.png", "README", "notes.md", ".DS_Store")
     foreign = [(name, "x") for name in names]
-    return members + chance.sample(foreign, chance.randrange(4))
+    return members + chance.sample(foreign, chance.randrange(5))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -171,7 +146,7 @@ def test_no_image_is_lost_or_paired_with_another_text(tmp_path, seed):
     path = write_members(tmp_path / "a.tar", members_of(seed))
     with tarfile.open(path) as tar:  # counted without the reader
         names = [name for name in tar.getnames() if name.endswith(".png")]
-    names = [name for name in names if not name.rpartition("/")[2].startswith("._")]
+    names = [name for name in names if not name.startswith(("._", "__MACOSX"))]
     index = tar_index(path)
     assert sum(index.images.values()) == len(names)
     numbers = {picture(n): n for n in range(100 * seed, 100 * seed + 100)}

@@ -18,7 +18,7 @@ pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from aiohttp import web
 
-from tests.imagenhub_site import serving
+from tests.imagenhub_site import listening, serving
 from tests.proxy_server import proxying
 from tests.work import run_process, until
 from vieval_plugin.readers import download
@@ -35,6 +35,15 @@ async def site(monkeypatch):
 def job(url, path):
     """A download that passes any check."""
     return Download(url, path, lambda body: None)
+
+
+#: A process that is killed while it writes a file.
+KILL = """
+import os, pathlib, signal, sys
+from vieval_plugin.media.files import write_whole
+os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+write_whole(pathlib.Path(sys.argv[1]), b'whole')
+"""
 
 
 class TestFetchAll:
@@ -54,7 +63,8 @@ class TestFetchAll:
         async def noting(seconds):
             waits.append(seconds)
 
-        soon = datetime.now(UTC) + timedelta(seconds=download.LONGEST_RETRY_AFTER)
+        longest = download.LONGEST_RETRY_AFTER
+        soon = datetime.now(UTC) + timedelta(seconds=longest)
         date = format_datetime(soon, usegmt=True)
         site.faults = {"/0": ["status 429 1"], "/1": [f"status 503 {date}"]}
         monkeypatch.setattr(asyncio, "sleep", noting)
@@ -62,14 +72,12 @@ class TestFetchAll:
             assert await fetch_all([one]) == []
         in_seconds, as_a_date = waits
         assert in_seconds == 1
-        longest = download.LONGEST_RETRY_AFTER
         assert longest / 2 < as_a_date <= longest
 
     async def test_does_not_wait_for_hours(self, site, jobs):
         site.faults = {"/0": ["status 429 3600"]}
         (failed,) = await fetch_all(jobs(1))
-        found = failed.reason
-        assert found == "429 too many requests, and the server asks to wait 3600 s"
+        assert failed.reason == "429 too many requests; try again in 3600 s"
 
     @pytest.mark.parametrize("fault", ["huge", "endless"])
     async def test_an_overlong_body_is_refused(self, site, jobs, monkeypatch, fault):
@@ -84,8 +92,7 @@ class TestFetchAll:
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
             host = f"127.0.0.1:{closed.getsockname()[1]}"
-        numbers = range(30)
-        jobs = [job(f"http://{host}/{n}", tmp_path / str(n)) for n in numbers]
+        jobs = [job(f"http://{host}/{n}", tmp_path / str(n)) for n in range(30)]
         failed = await fetch_all(jobs, retries=1, timeout=1, concurrency=2)
         assert [failure.path for failure in failed] == [one.path for one in jobs]
         assert failed[0].reason.startswith("no connection: ")
@@ -131,15 +138,8 @@ class TestFetchAll:
 
     async def test_leftovers_of_a_killed_run_go(self, jobs, tmp_path):
         (one,) = jobs(1)
-        kill = (
-            "import os, pathlib, signal, sys\n"
-            "from vieval_plugin.media.files import write_whole\n"
-            "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-            "write_whole(pathlib.Path(sys.argv[1]), b'whole')\n"
-        )
-        await asyncio.to_thread(
-            run_process, [sys.executable, "-c", kill, str(one.path)]
-        )
+        command = [sys.executable, "-c", KILL, str(one.path)]
+        await asyncio.to_thread(run_process, command)
         (tmp_path / "mine.part").write_bytes(b"not ours")
         (leftover,) = (path for path in tmp_path.iterdir() if path.name != "mine.part")
         assert leftover.suffix == ".part"
@@ -152,11 +152,8 @@ class TestRedirects:
 
     @pytest.fixture
     async def hosts(self):
-        """Two hosts that send a request on as its query says, and the paths that the second was
-        asked for.
-        """
-        heard = []
-        addresses = []
+        """Two hosts that redirect as a query says, and the paths asked of the second."""
+        heard, addresses = [], []
 
         async def answer(request):
             if request.host == urlsplit(addresses[1]).netloc:
@@ -169,32 +166,24 @@ class TestRedirects:
                 return web.Response(status=307, headers=headers)
             return web.Response(body=b"whole")
 
-        app = web.Application()
-        app.router.add_get("/{path:.*}", answer)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        for _ in range(2):
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-        addresses += [f"http://127.0.0.1:{port}" for _, port in runner.addresses]
-        yield addresses[0], addresses[1], heard
-        await runner.cleanup()
+        async with listening(answer, answer) as found:
+            addresses += found
+            yield *found, heard
 
     @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
     async def test_one_to_another_host_is_not_followed(self, hosts, tmp_path, status):
         one, other, heard = hosts
         url = f"{one}/a?status={status}&to={other}/stolen%3Fsecret=x"
         (failed,) = await fetch_all([job(url, tmp_path / "a")])
-        said = f"{status} redirect to another host ({urlsplit(other).netloc}), which is"
-        assert failed.reason == f"{said} not followed"
+        said = f"{status} redirect to another host ({urlsplit(other).netloc})"
+        assert failed.reason.startswith(said)
         assert heard == []
         assert not failed.path.exists()
 
     async def test_one_within_the_hosts_that_were_named_is(self, hosts, tmp_path):
         one, other, heard = hosts
-        jobs = [
-            job(f"{one}/a?to=/b", tmp_path / "a"),
-            job(f"{one}/c?to={other}/d", tmp_path / "c"),
-        ]
+        urls = {"a": f"{one}/a?to=/b", "c": f"{one}/c?to={other}/d"}
+        jobs = [job(url, tmp_path / name) for name, url in urls.items()]
         assert await fetch_all(jobs, hosts=[f"{other}/of/another/kind"]) == []
         assert [each.path.read_bytes() for each in jobs] == [b"whole"] * 2
         assert heard == ["/d"]
@@ -204,9 +193,7 @@ class TestRedirects:
         (failed,) = await fetch_all(jobs)
         assert (failed.path.name, failed.reason) == ("6", "more than 5 redirects")
 
-    @pytest.mark.parametrize(
-        "to", ["ftp://127.0.0.1/x", "file:///etc/passwd", "http://[::1"]
-    )
+    @pytest.mark.parametrize("to", ["ftp://127.0.0.1/x", "file:///x", "http://[::1"])
     async def test_one_to_nowhere_is_a_failure(self, hosts, tmp_path, to):
         (failed,) = await fetch_all([job(f"{hosts[0]}/a?to={to}", tmp_path / "a")])
         assert failed.reason.startswith("302 redirect to")
@@ -228,22 +215,17 @@ async def test_a_body_that_trickles_is_given_up(tmp_path, monkeypatch):
             await asyncio.sleep(0.02)
 
     monkeypatch.setattr(download, "DEADLINE", 1, raising=False)
-    app = web.Application()
-    app.router.add_get("/x", trickle)
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    address = f"http://127.0.0.1:{runner.addresses[0][1]}/x"
-    fetching = fetch_all([job(address, tmp_path / "x")], retries=1, timeout=0.5)
-    (failed,) = await asyncio.wait_for(fetching, 120)
-    await runner.cleanup()
+    async with listening(trickle) as (address,):
+        jobs = [job(f"{address}/x", tmp_path / "x")]
+        fetching = fetch_all(jobs, retries=1, timeout=0.5)
+        (failed,) = await asyncio.wait_for(fetching, 120)
     assert failed.reason == "timed out: incomplete after 0.5 s"
 
 
 class TestProxies:
     @pytest.fixture(autouse=True)
     def environment(self, monkeypatch):
-        for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        for name in split("http_proxy https_proxy all_proxy no_proxy"):
             monkeypatch.delenv(name, raising=False)
             monkeypatch.delenv(name.upper(), raising=False)
 

@@ -1,21 +1,19 @@
-"""Inputs as people have them, through every door: each row of `inputs.jsonl` is right pairs, or a
-line that says why not.
+"""Inputs as people have them, through every door: each row of `inputs.jsonl` is pairs or a refusal.
 
 A row has `files` (by path: a text, `@LABEL` for the picture of a label, columns, or members of a
-tar), the `door` that reads them, and `pairs` of texts and the labels of their pictures, null for a
-sample that has none; or what is `refused`. In `says` are words of the lines for the user and of
-the reasons of rows that cannot be judged, in `quiet` words that none of them has.
+tar), the `door` that reads them, and `pairs` of texts and the labels of their pictures, null for
+none; or what is `refused`. Notes and reasons have the words in `says` and none in `quiet`.
 """
 
 import base64
-import io
 import json
-import tarfile
+import re
 import zlib
 from pathlib import Path
 
 import pytest
 
+from tests.builders import a_tar
 from tests.pictures import plain
 from tests.refusals import refusal
 from tests.stored_results import read_lines
@@ -39,6 +37,7 @@ from pyarrow import ipc, parquet  # noqa: E402
 
 ROWS = read_lines(Path(__file__).with_name("inputs.jsonl"))
 LONG = "x" * 200_000
+KINDS = [("tie", "tie"), ("portrait", "tig"), ("", "tig")]
 
 
 def picture(label):
@@ -55,24 +54,15 @@ def content_of(text):
 
 
 def filled(text):
-    parts = text.replace("{long}", LONG).split("{base64:")
-    heads = (part.partition("}") for part in parts[1:])
-    cells = [
-        base64.b64encode(picture(label)).decode() + rest for label, _, rest in heads
-    ]
-    return parts[0] + "".join(cells)
+    encoded = lambda match: base64.b64encode(picture(match[1])).decode()
+    return re.sub(r"\{base64:(.*?)\}", encoded, text.replace("{long}", LONG))
 
 
 def write(path, content):
     """Write a file of a row of the table."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".tar":
-        with tarfile.open(path, "w") as tar:
-            for name, text in content:
-                data = content_of(text)
-                member = tarfile.TarInfo(name)
-                member.size = len(data)
-                tar.addfile(member, io.BytesIO(data))
+        a_tar(path, [(name, content_of(text)) for name, text in content])
     elif isinstance(content, dict) and "text" in content:
         path.write_bytes(content["text"].encode(content["encoding"]))
     elif isinstance(content, dict):
@@ -95,10 +85,8 @@ def columns_of(content):
 
 def pair_of(sample, verdict=None):
     """The text of a sample and its picture; none where its verdict is decided."""
-    texts = [
-        f"instruction: {text}" if name == "instruction" else text
-        for name, text in sample.texts.items()
-    ]
+    shown = {"instruction": "instruction: "}
+    texts = [shown.get(name, "") + text for name, text in sample.texts.items()]
     output = None if verdict else sample.images.get("output")
     return " | ".join(texts), output and read_bytes(output)
 
@@ -171,8 +159,7 @@ def read_request(row, folder, columns):
 def read_batch(row, folder, columns):
     from vieval_plugin.api.batches import JudgeBatches
 
-    judge = JudgeBatches("sharpness", options={"store": {"use": False}})
-    seen = []
+    judge, seen = JudgeBatches("sharpness", options={"store": {"use": False}}), []
     judge._judge = lambda samples: seen.extend(samples) or [None] * len(samples)
     judge._added = lambda verdicts: {}
     judge(columns_of(row["files"]["batch"]))
@@ -180,9 +167,7 @@ def read_batch(row, folder, columns):
 
 
 def read_host(row, folder, columns):
-    """Images that were made elsewhere, as a host asks for them, for the prompts that it
-    generates from.
-    """
+    """Images for the prompts that a host generates from."""
     from vieval_plugin.benchmarks.generate_prompts import PART, load
     from vieval_plugin.generation.precomputed_images import PrecomputedImages
     from vieval_plugin.generation.requests import ImageRequest
@@ -195,16 +180,9 @@ def read_host(row, folder, columns):
     return pairs, ()
 
 
-DOORS = {
-    "folder": read_folder,
-    "table": read_table,
-    "tar": read_tar,
-    "shards": read_shards,
-    "hub": read_hub,
-    "serve": read_request,
-    "batch": read_batch,
-    "host": read_host,
-}
+DOORS = {"folder": read_folder, "table": read_table, "tar": read_tar}
+DOORS |= {"shards": read_shards, "hub": read_hub, "serve": read_request}
+DOORS |= {"batch": read_batch, "host": read_host}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['door']}: {row['id']}")
@@ -212,14 +190,13 @@ def test_an_input_is_paired_rightly_or_refused_in_a_line(tmp_path, row):
     for name, content in row["files"].items():
         if row["door"] != "batch":
             write(tmp_path / name, content)
-    columns = parse_columns(row.get("columns", []))
+    asked = (row, tmp_path, parse_columns(row.get("columns", [])))
     if "refused" in row:
-        assert row["refused"] in refusal(DOORS[row["door"]], row, tmp_path, columns)
+        assert row["refused"] in refusal(DOORS[row["door"]], *asked)
         return
-    pairs, notes = DOORS[row["door"]](row, tmp_path, columns)
+    pairs, notes = DOORS[row["door"]](*asked)
     expected = [
-        (text.replace("{long}", LONG), label and picture(label))
-        for text, label in row["pairs"]
+        (filled(text), label and picture(label)) for text, label in row["pairs"]
     ]
     assert pairs == expected
     for words in row.get("says", []):
@@ -229,9 +206,7 @@ def test_an_input_is_paired_rightly_or_refused_in_a_line(tmp_path, row):
     assert not any(words in told for words in row.get("quiet", [])), notes
 
 
-@pytest.mark.parametrize(
-    ("code", "kind"), [("tie", "tie"), ("portrait", "tig"), ("", "tig")]
-)
+@pytest.mark.parametrize(("code", "kind"), KINDS)
 def test_a_kind_of_all_replaces_foreign_words_in_the_column(code, kind):
     row = {"kind": code, "images": {"output": "a.png"}, "texts": {"prompt": "a"}}
     [(sample, _)] = samples_of_row(Path(), 0, row, "tig", "own")

@@ -1,11 +1,10 @@
-"""Folders as benchmarks have them: each image is judged with its own prompt, and each prompt and
-image is accounted for.
-"""
+"""Folders of benchmarks: each image has its own prompt, and each is accounted for."""
 
 import io
 import json
 import re
 import shutil
+from itertools import chain, product
 from shlex import split
 
 import numpy as np
@@ -29,6 +28,39 @@ from vieval_plugin.readers.layout import (
 JUDGE = ("--judge", "sharpness")
 TAGS = ("single_object", "counting", "colors")
 PROMPTS = ("a green bench and a red car.", "two dogs", "a cat on a mat")
+#: The images of each layout.
+IMAGES = {"geneval": 12, "t2i_compbench": 9, "oneig": 48, "gedit": 6, "imgedit": 3}
+IMAGES |= {"imgedit_uge": 3, "dpg_bench": 12, "hpsv2": 6}
+ADDED = "two dogs subject-add"
+#: Layout, uid, draw, text, category, picture and picture of the source; one of the middle of each.
+PAIRS = [
+    ("geneval", "00001", 2, "two dogs", "counting", 12, None),
+    ("t2i_compbench", "two dogs", 1, "two dogs", "", 11, None),
+    ("gedit", "subject-add/en/k1", 0, f"{ADDED} en", "subject-add", 11, 511),
+    ("imgedit", "101", 0, "two dogs", "counting", 1, 501),
+    ("imgedit_uge", "2", 0, "two dogs", "", 1, 501),
+    ("dpg_bench", "coco1", 2, "two dogs", "", 12, None),
+    ("hpsv2", "anime/00001", 0, "two dogs anime", "Animation", 1, None),
+    ("hpsv2", "photo/00002", 0, "a cat on a mat photo", "Photo", 12, None),
+]
+HPSV2 = "benchmark/benchmark_imgs/mine"
+TWICE = (("coco2", "coco1"), "coco1 has two prompts")
+CUT = ("coco2,", "coco3,one, two, and "), "line 6: 6 cells"
+UNREADABLE = [
+    ('{"prompt": "a", "prompt": "b"}', "line 1: duplicate key 'prompt'"),
+    ("{", "line 1: not a JSON object"),
+    ('{"tag": "colors"}', "line 1: missing prompt"),
+]
+NO_LAYOUTS = [("title: [", "YAML"), ("title: x", "images"), ("3", "layout")]
+HEADER = split("judge generator category mean images scored")
+HEADER += ["all right", "prompts (all)", "any right", "prompts (any)"]
+OWN = """title: Own
+images: ["{uid:5}/samples/{index}"]
+no_images: ["{uid:5}/grid"]
+threshold: 0.87
+totals: [categories, all, any]
+prompts: {beside: "{uid:5}/metadata.jsonl", prompt: prompt, category: tag}
+"""
 
 
 def save(path, content):
@@ -39,22 +71,20 @@ def save(path, content):
 
 def geneval(folder):
     for number, (tag, prompt) in enumerate(zip(TAGS, PROMPTS, strict=True)):
-        path = folder / f"{number:05}/metadata.jsonl"
-        save(path, json.dumps({"tag": tag, "prompt": prompt, "include": []}) + "\n")
-        save(folder / f"{number:05}/grid.png", picture(900 + number))
+        place = folder / f"{number:05}"
+        conditions = {"tag": tag, "prompt": prompt, "include": []}
+        save(place / "metadata.jsonl", json.dumps(conditions) + "\n")
+        save(place / "grid.png", picture(900 + number))
         for index in range(4):
-            path = folder / f"{number:05}/samples/{index:04}.png"
-            save(path, picture(10 * number + index))
+            save(place / f"samples/{index:04}.png", picture(10 * number + index))
     return folder
 
 
 def t2i_compbench(folder):
-    number = 0
     for position, prompt in enumerate(PROMPTS):
         for index in range(3):
-            path = folder / f"samples/{prompt}_{number:06}.png"
-            save(path, picture(10 * position + index))
-            number += 1
+            name = f"samples/{prompt}_{3 * position + index:06}.png"
+            save(folder / name, picture(10 * position + index))
         save(folder / f"{prompt}-grid-{position:05}.png", picture(900))
     return folder
 
@@ -70,14 +100,15 @@ def grid(numbers):
 
 def oneig(folder):
     rows = ["category,id,prompt_en,type,prompt_length,class"]
-    categories = (("anime", "Anime_Stylization"), ("text", "Text_Rendering"))
-    for position, (place, category) in enumerate(categories):
-        for number, prompt in enumerate(PROMPTS):
-            rows.append(f'{category},{number:03},"{prompt} {category}",NP,short,None')
-            for offset, model in ((0, "mine"), (50, "theirs")):
-                first = 1000 * position + 100 * number + offset
-                path = folder / f"images/{place}/{model}/{number:03}.webp"
-                save(path, grid(range(first, first + 4)))
+    categories = {"anime": "Anime_Stylization", "text": "Text_Rendering"}
+    for (place, category), (number, prompt) in product(
+        categories.items(), enumerate(PROMPTS)
+    ):
+        rows.append(f'{category},{number:03},"{prompt} {category}",NP,short,None')
+        for offset, model in ((0, "mine"), (50, "theirs")):
+            first = 1000 * (place == "text") + 100 * number + offset
+            path = folder / f"images/{place}/{model}/{number:03}.webp"
+            save(path, grid(range(first, first + 4)))
     rows.append('Portrait,000,"nobody made it",NP,short,None')
     save(folder / "OneIG-Bench.csv", "\n".join(rows) + "\n")
     return folder / "images"
@@ -96,25 +127,21 @@ def gedit(folder):
     return folder / "mine"
 
 
-def imgedit(folder):
+def imgedit(folder, table="basic_edit.json", place="animal/", first=100):
     rows = {}
     for number, prompt in enumerate(PROMPTS):
-        row = {"id": f"animal/{number:09}.jpg", "prompt": prompt}
-        rows[str(100 + number)] = {**row, "edit_type": TAGS[number]}
-        save(folder / f"original_images/animal/{number:09}.jpg", picture(500 + number))
-        save(folder / f"mine/{100 + number}.png", picture(number))
-    save(folder / "basic_edit.json", json.dumps(rows, indent=1))
+        source, uid = f"{place}{number:09}.jpg", str(first + number)
+        rows[uid] = {"id": source, "prompt": prompt}
+        if place:
+            rows[uid]["edit_type"] = TAGS[number]
+        save(folder / "original_images" / source, picture(500 + number))
+        save(folder / f"mine/{uid}.png", picture(number))
+    save(folder / table, json.dumps(rows, indent=4))
     return folder / "mine"
 
 
 def imgedit_uge(folder):
-    rows = {}
-    for number, prompt in enumerate(PROMPTS, start=1):
-        rows[str(number)] = {"id": f"{number:09}.jpg", "prompt": prompt}
-        save(folder / f"original_images/{number:09}.jpg", picture(500 + number))
-        save(folder / f"mine/{number}.png", picture(number))
-    save(folder / "UGE_edit.json", json.dumps(rows, indent=4))
-    return folder / "mine"
+    return imgedit(folder, "UGE_edit.json", "", 1)
 
 
 def dpg_bench(folder):
@@ -138,38 +165,10 @@ def hpsv2(folder):
     return folder / "benchmark/benchmark_imgs/mine"
 
 
-#: What writes each layout, and how many images of how many generators it has.
-LAYOUTS = {
-    "geneval": (lambda folder: geneval(folder / "mine"), 12, 1),
-    "t2i_compbench": (lambda folder: t2i_compbench(folder / "mine"), 9, 1),
-    "oneig": (oneig, 48, 2),
-    "gedit": (gedit, 6, 1),
-    "imgedit": (imgedit, 3, 1),
-    "imgedit_uge": (imgedit_uge, 3, 1),
-    "dpg_bench": (dpg_bench, 12, 1),
-    "hpsv2": (hpsv2, 6, 1),
-}
-MAKERS = {name: make for name, (make, *_) in LAYOUTS.items()}
-#: Layout, uid, draw, text, category, picture and picture of the source; one of the middle of each.
-PAIRS = [
-    ("geneval", "00001", 2, "two dogs", "counting", 12, None),
-    ("t2i_compbench", "two dogs", 1, "two dogs", "", 11, None),
-    (
-        "gedit",
-        "subject-add/en/k1",
-        0,
-        "two dogs subject-add en",
-        "subject-add",
-        11,
-        511,
-    ),
-    ("gedit", "ps_human/en/k2", 0, "a cat on a mat ps_human en", "ps_human", 2, 502),
-    ("imgedit", "101", 0, "two dogs", "counting", 1, 501),
-    ("imgedit_uge", "2", 0, "two dogs", "", 2, 502),
-    ("dpg_bench", "coco1", 2, "two dogs", "", 12, None),
-    ("hpsv2", "anime/00001", 0, "two dogs anime", "Animation", 1, None),
-    ("hpsv2", "photo/00002", 0, "a cat on a mat photo", "Photo", 12, None),
-]
+MAKERS = {make.__name__: make for make in (oneig, gedit, imgedit, imgedit_uge)}
+MAKERS |= {"dpg_bench": dpg_bench, "hpsv2": hpsv2}
+MAKERS["geneval"] = lambda folder: geneval(folder / "mine")
+MAKERS["t2i_compbench"] = lambda folder: t2i_compbench(folder / "mine")
 
 
 def read(name, folder):
@@ -177,23 +176,21 @@ def read(name, folder):
 
 
 def pixels(image):
-    is_open = isinstance(image, PIL.Image.Image)
-    return np.asarray(image if is_open else PIL.Image.open(io.BytesIO(image)))
+    if isinstance(image, bytes):
+        image = PIL.Image.open(io.BytesIO(image))
+    return np.asarray(image)
 
 
 @pytest.mark.parametrize("name", layout_names())
-def test_a_layout_is_read_whole_and_known_by_its_shape_alone(
-    name, vieval, tmp_path, monkeypatch
-):
-    make, images, generators = LAYOUTS[name]
-    folder = make(tmp_path / "gen")
+def test_a_layout_is_known_by_its_shape_alone(name, vieval, tmp_path, monkeypatch):
+    folder = MAKERS[name](tmp_path / "gen")
     rows = read(name, folder)
     assert not any(row.verdict for row in rows)
     ids = {row.sample.id for row in rows}
-    assert len(rows) == len(ids) == images
-    assert len({one.image_model for one in ids}) == generators
+    assert len(rows) == len(ids) == IMAGES[name]
+    assert len({one.image_model for one in ids}) == (2 if name == "oneig" else 1)
     shown = [np.asarray(decode(row.sample.images["output"])).tobytes() for row in rows]
-    assert len(set(shown)) == images
+    assert len(set(shown)) == IMAGES[name]
     assert find_layout(folder) == name
     monkeypatch.chdir(tmp_path)
     vieval("score", folder.relative_to(tmp_path), *JUDGE, "--out", "v.jsonl")
@@ -208,19 +205,15 @@ def test_a_layout_is_read_whole_and_known_by_its_shape_alone(
 def test_own_conditions(name, uid, draw, text, category, output, source, tmp_path):
     samples = [row.sample for row in read(name, MAKERS[name](tmp_path))]
     [sample] = [one for one in samples if (one.id.uid, one.id.draw) == (uid, draw)]
-    kind, field = ("tig", "prompt") if source is None else ("tie", "instruction")
-    assert (sample.id.part, sample.id.image_model) == (kind, "mine")
-    assert sample.category == category
-    assert sample.texts[field] == text
-    assert sample.texts.keys() <= {field, "objects"}
-    expected = {"output": output} | ({} if source is None else {"source": source})
+    kind, field = ("tie", "instruction") if source else ("tig", "prompt")
+    found = (sample.id.part, sample.id.image_model, sample.category)
+    assert found == (kind, "mine", category)
+    assert {**sample.texts, "objects": ""} == {field: text, "objects": ""}
+    expected = {"output": output, "source": source} if source else {"output": output}
     assert set(sample.images) == set(expected)
     for role, number in expected.items():
-        found = pixels(decode(sample.images[role]))
-        assert np.array_equal(found, pixels(picture(number)))
-
-
-HPSV2 = "benchmark/benchmark_imgs/mine"
+        shown = pixels(decode(sample.images[role]))
+        assert np.array_equal(shown, pixels(picture(number)))
 
 
 @pytest.mark.parametrize(
@@ -230,8 +223,6 @@ HPSV2 = "benchmark/benchmark_imgs/mine"
         ("gedit", "mine/fullset/ps_human/en/k1_SRCIMG.png", "ps_human/en/k1", "source"),
         ("imgedit", "mine/101.png", "101", "output"),
         ("imgedit", "original_images/animal/000000001.jpg", "101", "source"),
-        ("imgedit_uge", "mine/2.png", "2", "output"),
-        ("imgedit_uge", "original_images/000000002.jpg", "2", "source"),
         ("dpg_bench", "mine/coco1.webp", "coco1", "output"),
         ("hpsv2", f"{HPSV2}/photo/00001.jpg", "photo/00001", "output"),
     ],
@@ -252,11 +243,12 @@ def test_prompts_of_another_name_choose_no_layout(tmp_path):
     assert len(list(read_layout(folder, read_layout_file("dpg_bench"), own))) == 12
 
 
-def test_two_prompts_of_one_uid_are_refused(tmp_path):
+@pytest.mark.parametrize(("change", "words"), [TWICE, CUT], ids=["uid", "cells"])
+def test_a_table_of_prompts_with_a_fault_is_refused(tmp_path, change, words):
     folder = dpg_bench(tmp_path)
     table = tmp_path / "dpg_bench.csv"
-    save(table, table.read_text().replace("coco2", "coco1"))
-    assert "coco1 has two prompts" in refusal(read, "dpg_bench", folder)
+    save(table, table.read_text().replace(*change))
+    assert words in refusal(read, "dpg_bench", folder)
 
 
 @pytest.mark.parametrize(*table("missing_images_are_counted.jsonl"))
@@ -276,7 +268,6 @@ def test_missing_images_are_counted(name, removed, words, tmp_path):
         ("geneval", "mine/00001/samples/0002.jpg"),
         ("t2i_compbench", "mine/samples/two dogs_000004.jpg"),
         ("oneig", "images/anime/mine/001.png"),
-        ("imgedit", "mine/101.JPG"),
         ("hpsv2", f"{HPSV2}/photo/00001.png"),
     ],
 )
@@ -285,13 +276,6 @@ def test_two_files_of_one_image_are_refused(name, file, tmp_path):
     save(tmp_path / file, picture(1))
     line = refusal(read_layout, folder, read_layout_file(name))
     assert "are files of the same image" in line
-
-
-def test_a_row_of_prompts_that_cannot_be_read_is_named(tmp_path):
-    folder = dpg_bench(tmp_path)
-    table = tmp_path / "dpg_bench.csv"
-    save(table, table.read_text() + "coco3,one, two, and three cats,1,Is it there?\n")
-    assert "line 8: 6 cells" in refusal(read, "dpg_bench", folder)
 
 
 def test_a_folder_of_generators_is_one_of_each(vieval, tmp_path):
@@ -311,10 +295,12 @@ def test_folders_are_ranked_and_labelled_by_their_layout(vieval, tmp_path):
     folders = [geneval(tmp_path / "mine"), geneval(tmp_path / "theirs")]
     scores = tmp_path / "v.jsonl"
     vieval("score", *folders, *JUDGE, "--out", scores)
-    of_scores = vieval("rank", scores, code=None).out
-    of_folders = vieval("rank", *folders, *JUDGE, code=None).out
-    assert "Totals of GenEval" in of_folders
-    assert of_folders.partition("Totals")[2] == of_scores.partition("Totals")[2]
+    ranked = ((scores,), (*folders, *JUDGE))
+    printed = [vieval("rank", *command, code=None).out for command in ranked]
+    [of_scores, of_folders] = [
+        text.partition("Totals of GenEval")[2] for text in printed
+    ]
+    assert of_folders == of_scores != ""
     table = save(tmp_path / "up/dpg_bench.csv", "")
     folder = dpg_bench(table.parent)
     vieval("rank", folder, *JUDGE, "--prompts", table, code=None)
@@ -344,14 +330,7 @@ def test_images_with_prompts_of_their_own_have_no_layout(file, tmp_path):
     assert find_layout(folder) == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('{"prompt": "a", "prompt": "b"}', "line 1: duplicate key 'prompt'"),
-        ("{", "line 1: not a JSON object"),
-        ('{"tag": "colors"}', "line 1: missing prompt"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), UNREADABLE)
 def test_conditions_beside_images_that_cannot_be_read_are_named(text, words, tmp_path):
     folder = geneval(tmp_path / "gen")
     save(folder / "00001/metadata.jsonl", text)
@@ -365,15 +344,11 @@ def test_geneval_has_the_objects_of_a_prompt(tmp_path):
         assert json.loads(row.sample.texts["objects"]) == wanted
 
 
-def test_geneval_names_what_is_missing(tmp_path):
+def test_images_without_a_prompt_are_noted(tmp_path):
     folder = geneval(tmp_path / "gen")
-    for file in (folder / "00001/samples").iterdir():
-        file.unlink()
     (folder / "00002/metadata.jsonl").unlink()
-    source = read_layout(folder, read_layout_file("geneval"))
-    [row] = [row for row in source if row.verdict]
-    assert (row.sample.id.uid, str(row.verdict.status)) == ("00001", "no_image")
-    assert "ignored images of 1 uid without a prompt" in "\n".join(source.notes)
+    [_, line] = read_layout(folder, read_layout_file("geneval")).notes
+    assert "ignored images of 1 uid without a prompt" in line
 
 
 def test_oneig_cuts_grids_of_each_generator(tmp_path):
@@ -397,30 +372,22 @@ def test_a_grid_that_cannot_be_cut_is_a_failed_row(tmp_path):
 
 
 def test_a_layout_of_ones_own(tmp_path):
-    prompts = "{table: [p.csv], prompt: text, category: kind}"
-    text = (
-        f'title: Mine\nimages: ["{{category}}/{{uid}}-{{index}}"]\nprompts: {prompts}\n'
-    )
-    save(tmp_path / "mine.yaml", text)
+    prompts = "prompts: {table: [p.csv], prompt: text, category: kind}"
+    images = 'images: ["{category}/{uid}-{index}"]'
+    save(tmp_path / "mine.yaml", f"title: Mine\n{images}\n{prompts}\n")
     save(tmp_path / "images/cats/7-1.png", picture(1))
     save(tmp_path / "images/cats/7-2.png", picture(2))
     save(tmp_path / "p.csv", "uid,kind,text\n7,cats,a cat\n")
-    samples = [
-        row.sample for row in read(str(tmp_path / "mine.yaml"), tmp_path / "images")
-    ]
+    rows = read(str(tmp_path / "mine.yaml"), tmp_path / "images")
+    samples = [row.sample for row in rows]
     found = [(one.id.uid, one.id.draw, one.texts["prompt"]) for one in samples]
     assert found == [("cats/7", 1, "a cat"), ("cats/7", 2, "a cat")]
 
 
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
-        ("title: [", "YAML"),
-        ("title: x", "images"),
-        ("title: x\nimages: [a]\nimagess: [b]", "imagess"),
-        ("3", "layout"),
-    ],
-)
+NO_LAYOUTS.append(("title: x\nimages: [a]\nimagess: [b]", "imagess"))
+
+
+@pytest.mark.parametrize(("text", "key"), NO_LAYOUTS)
 def test_a_file_that_is_no_layout_is_refused(tmp_path, text, key):
     save(tmp_path / "mine.yaml", text)
     assert key in refusal(read_layout_file, str(tmp_path / "mine.yaml"))
@@ -428,19 +395,6 @@ def test_a_file_that_is_no_layout_is_refused(tmp_path, text, key):
 
 def test_a_name_that_is_no_layout_is_refused():
     assert "did you mean geneval" in refusal(read_layout_file, "genevall")
-
-
-HEADER = [
-    *split("judge generator category mean images scored"),
-    *("all right", "prompts (all)", "any right", "prompts (any)"),
-]
-OWN = """title: Own
-images: ["{uid:5}/samples/{index}"]
-no_images: ["{uid:5}/grid"]
-threshold: 0.87
-totals: [categories, all, any]
-prompts: {beside: "{uid:5}/metadata.jsonl", prompt: prompt, category: tag}
-"""
 
 
 def rows_in_terminal(printed):
@@ -461,16 +415,14 @@ def rows_in_terminal(printed):
 def test_published_totals(command, generators, vieval, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     save(tmp_path / "own.yaml", OWN)
-    files, printed = [], ""
-    for number in range(generators):
+    files, printed = [f"{number}.jsonl" for number in range(generators)], ""
+    for number, file in enumerate(files):
         folder = geneval(tmp_path / f"gen{number}")
         if number:
             (folder / "00001/samples/0002.png").unlink()
             save(folder / "00002/samples/0003.png", b"no image")
-        files.append(f"{number}.jsonl")
-        code = 1 if number else 0
-        more = ("--out", files[-1], "--layout", "own.yaml")
-        printed += vieval("score", folder, *JUDGE, *more, code=code).out
+        asked = (folder, *JUDGE, "--out", file, "--layout", "own.yaml")
+        printed += vieval("score", *asked, code=1 if number else 0).out
     if command == "rank":
         vieval("rank", *files, "--tables", "tables", code=None)
         printed = (tmp_path / "tables/rank.md").read_text()
@@ -480,9 +432,9 @@ def test_published_totals(command, generators, vieval, tmp_path, monkeypatch):
     lines = [" ".join(line.replace("|", "").split()) for line in printed.splitlines()]
     if command == "score":
         lines = rows_in_terminal(printed)
-    for file in files:
-        for row in expected_totals(read_lines(tmp_path / file)):
-            assert any(row in line for line in lines), (row, lines)
+    records = [read_lines(tmp_path / file) for file in files]
+    for row in chain(*map(expected_totals, records)):
+        assert any(row in line for line in lines), (row, lines)
     if command != "report":
         assert "Totals of Own: share of correct images (score at least 0.87)" in printed
 
@@ -513,7 +465,7 @@ def expected_totals(records):
 
 
 def test_a_layout_is_for_folders(vieval, tmp_path):
-    save(tmp_path / "a.png", picture(1))
-    command = ("--prompt", "x", *JUDGE, "--layout", "geneval")
-    refused = vieval("score", tmp_path / "a.png", *command, code=1)
+    file = save(tmp_path / "a.png", picture(1))
+    command = (file, "--prompt", "x", *JUDGE, "--layout", "geneval")
+    refused = vieval("score", *command, code=1)
     assert "applies only to image folders" in refused.err

@@ -1,6 +1,4 @@
-"""Archives of strangers: what is taken out of them, and what is refused with nothing left
-behind.
-"""
+"""Archives from strangers: a refused one leaves nothing behind."""
 
 import gzip
 import io
@@ -16,6 +14,15 @@ from vieval_plugin.readers.unpack import Limits, unpack
 
 pytestmark = unpacking
 MIB = 2**20
+OUTSIDE, IRREGULAR = "is outside the folder", "'1.png' is not a regular file"
+LONG_HEADER = "has a header larger than 1 MiB"
+MANY = (9, Limits(members=8), "more than 8 members")
+FULL = {
+    "bytes in all": ({"content": bytes(MIB)}, 4, Limits(total=3 * MIB), "more than 3"),
+    "files": ({"content": b""}, *MANY),
+    "folders": ({"kind": tarfile.DIRTYPE}, *MANY),
+}
+FIELDS = ("made", "number", "limits", "message")
 
 
 def member(name, content=b"x", kind=tarfile.REGTYPE, link="", size=None, pax=None):
@@ -48,19 +55,13 @@ def refused(path, *limits):
 
 
 def test_files_are_unpacked_below_the_target_whose_own_name_may_lead(tmp_path):
-    path = archive(
-        tmp_path / "i.tar.gz",
-        member("images", kind=tarfile.DIRTYPE),
-        member("images/a/1.png", b"one"),
-        member("./images/2.png", b"two"),
-        member("b/images/3.png", b"three"),
-    )
+    files = {"images/a/1.png": b"one", "./images/2.png": b"two", "b/images/3.png": b"x"}
+    members = [member(name, content) for name, content in files.items()]
+    folder = member("images", kind=tarfile.DIRTYPE)
+    path = archive(tmp_path / "i.tar.gz", folder, *members)
     assert unpack(path, tmp_path / "images") == 3
-    assert everything(tmp_path / "images") == {
-        "a/1.png": b"one",
-        "2.png": b"two",
-        "b/images/3.png": b"three",
-    }
+    expected = {"a/1.png": b"one", "2.png": b"two", "b/images/3.png": b"x"}
+    assert everything(tmp_path / "images") == expected
     assert sorted(os.listdir(tmp_path)) == ["i.tar.gz", "images"]
     assert not (tmp_path / "images" / "2.png").stat().st_mode & 0o4111
 
@@ -72,10 +73,6 @@ def test_what_is_there_beside_is_kept_and_what_a_killed_run_left_is_removed(tmp_
     unpack(archive(tmp_path / "i.tar.gz", member("1.png", b"one")), tmp_path / "images")
     assert everything(tmp_path / "images") == {"1.png": b"one", "mine.png": b"mine"}
     assert sorted(os.listdir(tmp_path)) == ["i.tar.gz", "images"]
-
-
-OUTSIDE, IRREGULAR = "is outside the folder", "'1.png' is not a regular file"
-LONG_HEADER = "has a header larger than 1 MiB"
 
 
 def of_kind(kind, **link):
@@ -110,16 +107,7 @@ def test_a_hostile_member_refuses_the_whole_archive_in_one_line(tmp_path, name):
     assert everything(tmp_path) == {"data/i.tar.gz": path.read_bytes()}
 
 
-FULL = ({"content": bytes(MIB)}, 4, Limits(total=3 * MIB), "more than 3 MiB")
-MANY = (9, Limits(members=8), "more than 8 members")
-FOLDERS = {"kind": tarfile.DIRTYPE}
-
-
-@pytest.mark.parametrize(
-    ("made", "number", "limits", "message"),
-    [FULL, ({"content": b""}, *MANY), (FOLDERS, *MANY)],
-    ids=["bytes in all", "files", "folders"],
-)
+@pytest.mark.parametrize(FIELDS, FULL.values(), ids=FULL)
 def test_a_full_archive_is_refused(tmp_path, made, number, limits, message):
     members = [member(f"{n}.png", **made) for n in range(number)]
     path = archive(tmp_path / "i.tar.gz", *members)
@@ -133,30 +121,26 @@ def test_a_bomb_is_refused_by_its_declared_size_before_it_is_read(tmp_path):
     assert "'1.png' is larger than 64 MiB" in refused(path)
 
 
-def sparse_headers(**told):
-    described = {"major": "1", "minor": "0", **told}
-    return {f"GNU.sparse.{key}": value for key, value in described.items()}
-
-
-def sparse(name, holes_to, content=b"end"):
-    """A member as GNU tar -S writes it: a hole, and some content at its end."""
-    numbers = (1, holes_to - len(content), len(content))
-    head = "".join(f"{number}\n" for number in numbers).encode()
-    head += bytes(-len(head) % tarfile.BLOCKSIZE)
-    pax = sparse_headers(name=name, realsize=str(holes_to))
-    return member("GNUSparseFile/x", head + content, pax=pax)
+def sparse(name, head, size):
+    """A member as GNU tar -S writes it: a map of its holes, and its content."""
+    described = {"major": "1", "minor": "0", "name": name, "realsize": str(size)}
+    pax = {f"GNU.sparse.{key}": value for key, value in described.items()}
+    return member("GNUSparseFile/x", head, pax=pax)
 
 
 def test_a_sparse_member_is_refused(tmp_path):
-    path = archive(tmp_path / "i.tar.gz", sparse("a/1.png", 2**40))
-    assert "'a/1.png' is not a regular file" in refused(path)
+    end = b"end"
+    head = b"1\n%d\n%d\n" % (2**40 - len(end), len(end))
+    padding = bytes(-len(head) % tarfile.BLOCKSIZE)
+    file = sparse("a/1.png", head + padding + end, 2**40)
+    line = refused(archive(tmp_path / "i.tar.gz", file))
+    assert "'a/1.png' is not a regular file" in line
 
 
 def test_a_map_of_holes_that_would_fill_the_memory_is_refused(tmp_path):
     count = 3 * MIB
-    head = f"{count}\n".encode() + b"0\n" * 2 * count
-    pax = sparse_headers(name="1.png", realsize="5")
-    path = archive(tmp_path / "i.tar.gz", member("x", head, pax=pax))
+    head = b"%d\n" % count + b"0\n" * 2 * count
+    path = archive(tmp_path / "i.tar.gz", sparse("1.png", head, 5))
     assert "has a header larger than 1 MiB" in refused(path)
 
 

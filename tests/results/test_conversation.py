@@ -1,6 +1,4 @@
-"""From a verdict back to its conversation: what is kept of an answer is enough to read it as it
-was read.
-"""
+"""From a verdict to its conversation: a stored answer is read as it was read."""
 
 import json
 
@@ -20,10 +18,8 @@ def test_a_reply_that_its_limit_cut_is_read_again_as_it_was():
     """The same words are an answer where nobody says that they were cut."""
     judge = prepare("viescore", "0shot", Config(store=StoreOptions(use=False))).judge
     sample = vieval_demo.load(None, "tig")[0]
-    words = {
-        "SC": '{"score": [7], "reasoning": "it is',
-        "PQ": '{"score": [7, 6], "reasoning": "it is"}',
-    }
+    words = {"SC": '{"score": [7], "reasoning": "it is'}
+    words["PQ"] = '{"score": [7, 6], "reasoning": "it is"}'
     verdict = play(
         judge(sample), answer=lambda ask: Text(words[ask.path[0]], cut=True)
     ).verdict

@@ -1,14 +1,13 @@
-"""Results in a folder of shards: counted whole, ranked and shown by a sample, looked up by row
-or uid.
-"""
+"""Results in a folder of shards: counted whole, sampled, and found by row or uid."""
 
 import json
-import math
 import re
+import statistics
 from shlex import split
 
 import pytest
 
+from tests.builders import a_table
 from tests.shard_runs import (
     parquet,
     picture,
@@ -30,11 +29,10 @@ def write_two_models(folder, prompts=60, **columns):
     for number, model in enumerate(MODELS):
         given = []
         for prompt in range(prompts):
-            image = picture(1000 * number + prompt, 16 + 8 * (prompt % 3))
             row = {"uid": f"u{prompt}", "image_model": model}
-            row["prompt"] = f"a thing {prompt}"
-            row["image"] = {"bytes": image, "path": None}
             row |= {name: value_of(prompt) for name, value_of in columns.items()}
+            image = picture(1000 * number + prompt, 16 + 8 * (prompt % 3))
+            row |= {"prompt": f"a thing {prompt}", "image": image}
             given.append(row)
         given[7]["image"] = None
         table = pyarrow.Table.from_pylist(given)
@@ -56,7 +54,7 @@ def means(folder):
     for row in verdicts(folder):
         if row["scores"]["PQ"] is not None:
             scores[row["image_model"]].append(row["scores"]["PQ"])
-    return {model: math.fsum(found) / len(found) for model, found in scores.items()}
+    return {model: statistics.fmean(found) for model, found in scores.items()}
 
 
 def scores_in(tables):
@@ -73,7 +71,7 @@ def test_ranks_and_reports_are_those_of_the_verdicts(vieval, judged, tmp_path):
     bins = [name for name in rows[0] if "-" in name or "<" in name]
     assert [sum(row[name] for name in bins) for row in rows] == [59, 59]
     assert "no_image" in printed
-    assert "drawn at random" not in printed
+    assert "randomly sampled" not in printed
     assert "data:image/webp" in rank.read_text()
     vieval("report", judged, "--out", tmp_path / "report")
     assert "all_scores" in (tmp_path / "report" / "files.json").read_text()
@@ -91,13 +89,12 @@ def test_prompts_are_drawn_by_seed(vieval, judged, tmp_path, monkeypatch):
     assert [row["n"] for row in scores_in(tables)] == [59, 59]
 
     def drawn():
-        return {record.id.uid for record in sample_shards(judged).records}
+        ids = [record.id for record in sample_shards(judged).records]
+        assert len(ids) == len(set(ids)) == 20
+        return {(one.uid, one.image_model) for one in ids}
 
     first = drawn()
-    assert len(first) == 10
-    records = sample_shards(judged).records
-    assert {record.id.image_model for record in records} == set(MODELS)
-    assert len(records) == 20
+    assert len({uid for uid, _ in first}) == 10
     assert first == drawn()
     (tmp_path / "seed.yaml").write_text("statistics: {seed: 1}\n")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "seed.yaml"))
@@ -116,14 +113,11 @@ def test_one_verdict_is_shown_by_row_or_uid(vieval, judged):
     by_row = vieval("show", judged, "theirs.parquet:33").out
     assert "own/tig/theirs/u33" in by_row
     assert by_row == vieval("show", judged, "own/tig/theirs/u33").out
-    several = vieval("show", judged, "u33", code=1).err
-    assert "u33 at mine.parquet:33, u33 at theirs.parquet:33" in several
-    assert "no verdict matches 'u99'" in vieval("show", judged, "u99", code=1).err
-    said = vieval("show", judged, "mine.parquet:60", code=1).err
-    assert "no verdict matches 'mine.parquet:60'" in said
-    path = judged / "x.html"
-    said = vieval("show", judged, "mine.parquet:3", "--html", path, code=1).err
-    assert "--trace" in said
+    refused = lambda *asked: vieval("show", judged, *asked, code=1).err
+    assert "u33 at mine.parquet:33, u33 at theirs.parquet:33" in refused("u33")
+    for name in ("u99", "mine.parquet:60"):
+        assert f"no verdict matches {name!r}" in refused(name)
+    assert "--trace" in refused("mine.parquet:3", "--html", judged / "x.html")
 
 
 def test_a_verdict_with_its_trace_is_a_conversation_again(vieval, server, tmp_path):
@@ -158,9 +152,9 @@ def test_pairs_for_training_are_made_of_a_folder(vieval, judged, tmp_path):
     rows = verdicts(judged)
     by_uid = {(row["image_model"], row["uid"]): row["scores"]["PQ"] for row in rows}
     for pair in pairs:
-        assert pair["prompt"] == f"a thing {pair['uid'][1:]}"
-        found = pair["chosen_score"]
-        assert found == max(by_uid[model, pair["uid"]] for model in MODELS)
+        best = max(by_uid[model, pair["uid"]] for model in MODELS)
+        found = (pair["prompt"], pair["chosen_score"])
+        assert found == (f"a thing {pair['uid'][1:]}", best)
 
 
 def test_a_replaced_image_is_not_shown(vieval, judged, tmp_path):
@@ -180,32 +174,26 @@ def test_a_replaced_image_is_not_shown(vieval, judged, tmp_path):
 def test_rows_of_one_uid_are_told_apart_and_tars_are_read(vieval, tmp_path):
     out = tmp_path / "out"
     text = '{"uid": "same", "prompt": "thing %d"}'
-    samples = {
-        f"x/{n}": {"jpg": picture(n), "json": (text % n).encode()} for n in range(6)
-    }
-    write_tar(tmp_path / "a.tar", samples)
+    pairs = [{"jpg": picture(n), "json": (text % n).encode()} for n in range(6)]
+    write_tar(tmp_path / "a.tar", {f"x/{n}": pair for n, pair in enumerate(pairs)})
     vieval("score", tmp_path / "a.tar", "--judge", "sharpness", "--out", out)
     read = sample_shards(out)
     assert len({record.id for record in read.records}) == 6
     assert "5 verdicts with the same id as an earlier one" in read.notes[0]
     shown = [open_results([out]).sample(record) for record in read.records]
-    assert [sample.texts["prompt"] for sample in shown] == [
-        f"thing {n}" for n in range(6)
-    ]
+    texts = [sample.texts["prompt"] for sample in shown]
+    assert texts == [f"thing {n}" for n in range(6)]
 
 
 def test_an_incomplete_run_is_read_only_if_asked(vieval, server, tmp_path):
-    data = write_parquet(tmp_path / "data")
-    command = split(
-        f"score {data} --model fake --base-url {server.base_url} --out {tmp_path}/out"
-    )
-    vieval(*command, "--rows-per-shard", "8", "--budget", "120", code=1)
-    done = len(verdicts(tmp_path / "out"))
+    data, out = write_parquet(tmp_path / "data"), tmp_path / "out"
+    asked = ["--model", "fake", "--base-url", server.base_url]
+    limits = split("--rows-per-shard 8 --budget 120")
+    vieval("score", data, *asked, "--out", out, *limits, code=1)
+    done = len(verdicts(out))
     assert 0 < done < 120
-    line = vieval("rank", tmp_path / "out", code=1).err
-    assert re.search(
-        rf"incomplete run, with verdicts on {done} of 120 rows; .*--partial", line
-    )
+    line = vieval("rank", out, code=1).err
+    assert re.search(rf"with verdicts on {done} of 120 rows; .*--partial", line)
     assert f"{done} of 120 rows" in vieval("rank", tmp_path / "out", "--partial").out
 
 
@@ -220,17 +208,13 @@ def test_a_damaged_file_of_verdicts_is_one_line(vieval, judged):
 def test_contests_are_ranked_by_names_in_rows(vieval, server, tmp_path):
     data = tmp_path / "data"
     names = {"prompt": "a thing", "image_model": [*MODELS]}
-    given = [
-        {"uid": f"c{n}", "image": [picture(2 * n), picture(2 * n + 1)], **names}
-        for n in range(10)
-    ]
-    data.mkdir()
-    parquet.write_table(pyarrow.Table.from_pylist(given), data / "a.parquet")
+    images = [[picture(2 * n), picture(2 * n + 1)] for n in range(10)]
+    given = [{"uid": f"c{n}", "image": two, **names} for n, two in enumerate(images)]
+    a_table(data / "a.parquet", given)
     asked = ["--model", "fake", "--base-url", server.base_url]
     vieval("score", data, *asked, *split(f"--judge pairwise --out {tmp_path}/out"))
     printed = vieval("rank", tmp_path / "out").out
-    assert "mine" in printed
-    assert "theirs" in printed
+    assert all(model in printed for model in MODELS)
     vieval("report", tmp_path / "out", "--out", tmp_path / "report")
     assert "data:image/webp" in (tmp_path / "report" / "report.html").read_text()
 

@@ -1,6 +1,4 @@
-"""Logs of judges of two candidates: GenAI-Bench's labels, MMRB2's letters, and verdicts on
-candidates put together.
-"""
+"""Logs of judges of two candidates: GenAI-Bench, MMRB2 and our own results."""
 
 import json
 from collections import Counter
@@ -8,6 +6,7 @@ from dataclasses import replace
 from itertools import product
 from shlex import split
 
+import numpy as np
 import pytest
 
 from tests.refusals import refusal
@@ -26,15 +25,17 @@ from vieval_plugin.results.logs import pairwise
 
 TIGER = benchmark_registry.benchmark("genai_bench_tiger")
 MMRB2 = benchmark_registry.benchmark("mmrb2")
-JUDGES = tuple(
-    split("blip2 gpt4o idefics2 instructblip llava minicpm-V-2.5 random qwenVL")
-)
-RIGHT_IN_PAPER = {
-    "first": {"first"},
-    "second": {"second"},
-    "both_good": {"both_good", "tie"},
-    "both_bad": {"both_bad", "tie"},
-}
+JUDGES = split("blip2 gpt4o idefics2 instructblip llava minicpm-V-2.5 random qwenVL")
+RIGHT_IN_PAPER = {"first": {"first"}, "second": {"second"}}
+RIGHT_IN_PAPER |= {vote: {vote, "tie"} for vote in ("both_good", "both_bad")}
+# replies with several labels; in MiniCPM-V's on edits 352 of these list all four
+SEVERAL = {("edit", "instructblip"): 34, ("edit", "minicpm-V-2.5"): 359}
+SEVERAL |= {("generation", "minicpm-V-2.5"): 517, ("generation", "qwenVL"): 9}
+SEVERAL |= {("video", "idefics2"): 23, ("video", "minicpm-V-2.5"): 128}
+UNREAD = ["[[Tie]]", "A>B", "[[C>A]]", "[[A>B]] or rather [[B>A]]", ""]
+ROWS = [3, None, [], {}, {"response": None}, {"response": 5}]
+FILES = {"t2i": ("sample_task1_image.json", 0.532)}
+FILES["edit"] = ("task2_edit/sample.json", 0.555)
 
 
 def identity(image_model, uid):
@@ -78,15 +79,16 @@ def choice_on(recording, contest):
     return recording.verdict(contest)[0].choice
 
 
+def is_right(recording, contest):
+    vote = choice_on(recording, contest).votes.get("paper")
+    return vote in RIGHT_IN_PAPER[contest.votes.vote]
+
+
 def test_every_printed_accuracy_comes_out(printed, contests, recorded):
     assert len(printed) == 18
     found = {}
     for part, judge in printed:
-        right = [
-            choice_on(recorded[judge], contest).votes.get("paper")
-            in RIGHT_IN_PAPER[contest.votes.vote]
-            for contest in contests[part]
-        ]
+        right = [is_right(recorded[judge], contest) for contest in contests[part]]
         found[part, judge] = round(100 * sum(right) / len(right), 2)
     assert found == printed
 
@@ -94,22 +96,10 @@ def test_every_printed_accuracy_comes_out(printed, contests, recorded):
 def test_the_authors_reading_is_right_there(shared_data, contests, recorded):
     for (folder, part), judge in product(TIGER.folders.items(), JUDGES):
         path = shared_data / "genai_bench_tiger" / folder / judge / "pairwise.json"
-        rows = json.loads(path.read_text()) if path.exists() else []
-        for row, contest in zip(rows, contests[part] if rows else [], strict=True):
-            vote = choice_on(recorded[judge], contest).votes.get("paper")
-            is_right = vote in RIGHT_IN_PAPER[contest.votes.vote]
-            assert is_right == row["correct"], (path, row["idx"])
-
-
-# replies with several labels; in MiniCPM-V's on edits 352 of these list all four
-SEVERAL = {
-    ("edit", "instructblip"): 34,
-    ("edit", "minicpm-V-2.5"): 359,
-    ("generation", "minicpm-V-2.5"): 517,
-    ("generation", "qwenVL"): 9,
-    ("video", "idefics2"): 23,
-    ("video", "minicpm-V-2.5"): 128,
-}
+        if path.exists():
+            correct = [row["correct"] for row in json.loads(path.read_text())]
+            found = [is_right(recorded[judge], contest) for contest in contests[part]]
+            assert found == correct, path
 
 
 def test_labels_that_differ_have_one_vote(contests, recorded, printed):
@@ -117,31 +107,24 @@ def test_labels_that_differ_have_one_vote(contests, recorded, printed):
     for part, judge in printed:
         for contest in contests[part]:
             verdict = recorded[judge].verdict(contest)[0]
+            votes = verdict.choice.votes
             if ONE_ANSWER in verdict.trace[0].reason:
                 several[part, judge] += 1
-                assert set(verdict.choice.votes) <= {"paper"}
+                assert set(votes) <= {"paper"}
+            elif part == "edit" and judge in ("gpt4o", "minicpm-V-2.5"):
+                assert votes["forward"] == votes["paper"]
     assert several == SEVERAL
-
-
-def test_readings_differ_only_for_several_labels(contests, recorded):
-    def votes(judge):
-        return [choice_on(recorded[judge], one).votes for one in contests["edit"]]
-
-    assert all(vote["forward"] == vote["paper"] for vote in votes("gpt4o"))
-    several = votes("minicpm-V-2.5")
-    assert all(vote.get("forward", vote["paper"]) == vote["paper"] for vote in several)
-    assert sum("forward" not in vote for vote in several) == 359
 
 
 def test_no_reply_is_lost(contests, recorded):
     verdicts = [recorded["idefics2"].verdict(one)[0] for one in contests["video"]]
-    failed = [verdict for verdict in verdicts if not verdict.status.usable]
     assert len(verdicts) == 1069
     assert Status.MISSING not in {verdict.status for verdict in verdicts}
+    failed = [verdict for verdict in verdicts if not verdict.status.usable]
     # those without any label, and those whose label is none of the four
     assert len(failed) > 376
-    assert all(verdict.choice.votes == {"paper": ""} for verdict in failed)
-    assert all(verdict.trace[0].reason for verdict in failed)
+    assert all(one.choice.votes == {"paper": ""} for one in failed)
+    assert all(one.trace[0].reason for one in failed)
 
 
 @pytest.mark.parametrize(*table("replies_with_a_letter.jsonl"))
@@ -149,10 +132,6 @@ def test_a_reply_is_read_in_both_ways(tmp_path, response, votes):
     found = one(tmp_path, response)
     assert (found.status, found.choice.votes, found.scores) == (Status.OK, votes, {})
     assert found.trace[0].answer == response
-
-
-UNREAD = ["[[Tie]]", "A>B", "[[C>A]]", "[[A>B]] or rather [[B>A]]", ""]
-ROWS = [3, None, [], {}, {"response": None}, {"response": 5}]
 
 
 @pytest.mark.parametrize("response", [*UNREAD, "I'm sorry, but I can't assist."])
@@ -191,7 +170,7 @@ def test_an_idx_that_is_none_is_one_line(tmp_path, idx):
 
 
 def test_which_of_several_logs_is_meant_is_said_by_name(tmp_path):
-    for judge, label in (("blip", "[[A>B]]"), ("llava", "[[B>A]]")):
+    for judge, label in {"blip": "[[A>B]]", "llava": "[[B>A]]"}.items():
         read(tmp_path / "image_edition" / judge, [{"idx": 7, "response": label}])
     edit = SampleId("genai_bench_tiger", "edit", "", "7")
     recording = replay.load(tmp_path, "pairwise", "llava")
@@ -217,71 +196,45 @@ def test_a_folders_own_log_goes_by_any_name(tmp_path):
 
 
 def test_a_file_of_neither_form_is_one_line(tmp_path):
-    for text, said in (
-        ("[{", "invalid JSON"),
-        ('"A"', "must contain a list of replies, or an object"),
-    ):
+    for text, said in {"[{": "invalid JSON", '"A"': "must contain a list"}.items():
         (tmp_path / "pairwise.json").write_text(text)
         line = refusal(pairwise.read, tmp_path, identity)
         assert f"pairwise.json: {said}" in line
 
 
-# MMRB2
-
-
-OTHER = {"A": "B", "B": "A"}
-
-
-def the_same(letter):
-    return letter
-
-
-def judged(tmp_path, pairs, forward, reverse, name="sample_task1_image.json"):
-    """A judgement file: each order has what a function makes of the pair's right letter."""
+def judged(tmp_path, pairs, letters="", name="sample_task1_image.json"):
+    """A file of MMRB2: each order has its letter, or the right one of the pair."""
     rows = {}
     for pair in pairs:
-        right = "A" if pair.votes.vote == "first" else "B"
-        rows[pair.id.uid] = {
-            "forward": [{"judgement": forward(right)}],
-            "reverse": [{"judgement": reverse(OTHER[right])}],
-        }
+        answers = letters or ("AB" if pair.votes.vote == "first" else "BA")
+        orders = zip(("forward", "reverse"), answers, strict=True)
+        rows[pair.id.uid] = {order: [{"judgement": a}] for order, a in orders}
     (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
     (tmp_path / name).write_text(json.dumps(rows))
     return replay.load(tmp_path, "pairwise", "sample")
 
 
 def shares(recording, pairs):
-    """The share of right votes of each order alone, and of both together, as MMRB2's authors
-    count.
-    """
-    choices = [(choice_on(recording, pair).votes, pair.votes.vote) for pair in pairs]
-    alone = [
-        sum(votes[order] == vote for votes, vote in choices) / len(pairs)
+    """The share of right votes of each order, and of both as MMRB2's authors count."""
+    right = [
+        [choice_on(recording, pair).votes[order] == pair.votes.vote for pair in pairs]
         for order in ("forward", "reverse")
     ]
-    return [*alone, sum(alone) / 2]
+    return [*map(np.mean, right), np.mean(right)]
 
 
-@pytest.mark.parametrize(
-    ("part", "file", "share"),
-    [
-        ("t2i", "sample_task1_image.json", 0.532),
-        ("edit", "sample_task2_edit.json", 0.555),
-    ],
-)
-def test_positions_and_candidates_are_told_apart_in_both_orders(
-    shared_data, tmp_path, part, file, share
-):
-    pairs = MMRB2.load(shared_data, part)
-    first_position = judged(tmp_path, pairs, lambda _: "A", lambda _: "A", file)
+@pytest.mark.parametrize("part", FILES)
+def test_positions_and_candidates_are_told_apart(shared_data, tmp_path, part):
+    pairs, (file, share) = MMRB2.load(shared_data, part), FILES[part]
+    first_position = judged(tmp_path, pairs, "AA", file)
     found = shares(first_position, pairs)
     assert found == pytest.approx([share, 1 - share, 0.5], abs=1e-12)
     votes = [choice_on(first_position, pair).votes for pair in pairs]
     assert all(len(set(vote.values())) == 2 for vote in votes)
-    candidate_a = judged(tmp_path, pairs, lambda _: "A", lambda _: "B", file)
+    candidate_a = judged(tmp_path, pairs, "AB", file)
     assert shares(candidate_a, pairs) == pytest.approx([share] * 3)
-    right = judged(tmp_path, pairs, the_same, the_same, file)
-    assert shares(right, pairs) == [1, 1, 1]
+    right = judged(tmp_path, pairs, name=file)
+    assert (right.covered, shares(right, pairs)) == ({f"mmrb2/{part}"}, [1, 1, 1])
 
 
 @pytest.mark.parametrize(*table("replies_without_a_letter.jsonl"))
@@ -291,56 +244,37 @@ def test_an_order_without_a_letter_has_no_vote(tmp_path, row, votes, status):
     assert found["b"].choice.votes == {"forward": "first"}
 
 
-def test_judgement_files_are_found_in_a_folder_of_the_part_too(shared_data, tmp_path):
-    pairs = MMRB2.load(shared_data, "edit")
-    found = judged(tmp_path, pairs, the_same, the_same, "task2_edit/sample.json")
-    assert found.covered == {"mmrb2/edit"}
-    assert shares(found, pairs) == [1, 1, 1]
-
-
 def test_ids_that_fit_nothing_are_counted(shared_data, tmp_path):
     pairs = MMRB2.load(shared_data, "t2i")
-    strangers = [
-        replace(pair, id=replace(pair.id, uid=f"other {pair.id.uid}"))
-        for pair in pairs[:20]
-    ]
-    found = judged(tmp_path, strangers, the_same, the_same)
-    said = (
-        "pairwise has no recorded verdicts on the 1000 contests of mmrb2/t2i: 0 of 20 recorded "
-        f"ids match (first requested: {pairs[0].id}; first recorded: mmrb2/t2i/other oneig"
-    )
-    assert said in refusal(found.uncovered, pairs)
-    found = judged(tmp_path, [*strangers, *pairs[:900]], the_same, the_same)
+    ids = [replace(pair.id, uid=f"other {pair.id.uid}") for pair in pairs[:20]]
+    strangers = [replace(pairs[0], id=identity) for identity in ids]
+    line = refusal(judged(tmp_path, strangers).uncovered, pairs)
+    assert "on the 1000 contests of mmrb2/t2i: 0 of 20 recorded ids match" in line
+    assert f"first requested: {pairs[0].id}; first recorded: mmrb2/t2i/other" in line
+    found = judged(tmp_path, [*strangers, *pairs[:900]])
     assert found.uncovered(pairs) == ["100 of 1000 contests of mmrb2/t2i (pairwise)"]
-
-
-# our own results
 
 
 def run_of(tmp_path, verdicts):
     """Results of VIEScore."""
     source = Provenance("viescore", (), ("SC",))
-    lines = [
-        {"filtered_resps": [response_json(known, verdict, source)]}
-        for known, verdict in verdicts.items()
-    ]
-    write_lines(tmp_path / "samples_own.jsonl", lines)
+    texts = [response_json(known, v, source) for known, v in verdicts.items()]
+    rows = [{"filtered_resps": [text]} for text in texts]
+    write_lines(tmp_path / "samples_own.jsonl", rows)
     return replay.load(tmp_path, "viescore")
 
 
 def contest(*names, part="edit"):
-    candidates = tuple(
-        Sample(SampleId("own", part, name, "u"), {}, {}, kind="tie") for name in names
-    )
+    ids = [SampleId("own", part, name, "u") for name in names]
+    candidates = tuple(Sample(known, {}, {}, kind="tie") for known in ids)
     return Contest(SampleId("own", part, "", "-".join(names)), candidates)
 
 
 def scored(**values):
     """Verdicts on samples, by image model."""
-    return {
-        identity(model, "u"): Verdict({"SC": value}, Status.OK)
-        for model, value in values.items()
-    }
+    ids = [identity(model, "u") for model in values]
+    verdicts = [Verdict({"SC": value}, Status.OK) for value in values.values()]
+    return dict(zip(ids, verdicts, strict=True))
 
 
 def test_a_contest_is_answered_by_the_verdicts_on_its_candidates(tmp_path):
@@ -349,9 +283,8 @@ def test_a_contest_is_answered_by_the_verdicts_on_its_candidates(tmp_path):
     assert verdict.choice.scores == ({"SC": 0.5}, {"SC": 0.25}, {"SC": 1.0})
     assert (verdict.status, by.judge) == (Status.OK, "viescore")
     assert found.uncovered([contest("x", "y"), contest("z", "y")]) == []
-    given, provenance = replay.replayed(
-        found, contest("z", "x"), 0, "viescore", "", "mine", Config()
-    )
+    asked = (contest("z", "x"), 0, "viescore", "", "mine", Config())
+    given, provenance = replay.replayed(found, *asked)
     assert given.choice.scores == ({"SC": 1.0}, {"SC": 0.5})
     assert (provenance.backbone, provenance.recorded) == ("mine", True)
 
@@ -382,9 +315,8 @@ def test_what_is_recorded_of_the_contest_itself_goes_before_its_candidates(tmp_p
 
 def test_replayed_votes_survive_the_hosts_files(contests, recorded):
     asked = contests["edit"][0]
-    verdict, provenance = replay.replayed(
-        recorded["gpt4o"], asked, 0, "pairwise", "", "gpt4o", Config()
-    )
+    run = (asked, 0, "pairwise", "", "gpt4o", Config())
+    verdict, provenance = replay.replayed(recorded["gpt4o"], *run)
     response = response_json(asked.id, verdict, provenance)
     record = read_record(response, target_json(asked))
     assert record.verdict == verdict
@@ -394,9 +326,7 @@ def test_replayed_votes_survive_the_hosts_files(contests, recorded):
 
 
 def test_results_on_prompts_of_any_length_are_read_back(contests, recorded):
-    """A group is compared and never shown: GenAI-Bench's are the prompts themselves, of up to
-    2,000 characters.
-    """
+    """Groups are not shortened: GenAI-Bench's are prompts of up to 2,000 characters."""
     longest = max(contests["generation"], key=lambda contest: len(contest.group))
     assert len(longest.group) > 1000
     verdict = recorded["qwenVL"].verdict(longest)[0]

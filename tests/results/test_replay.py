@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections import Counter
 from dataclasses import replace
 
@@ -19,8 +20,25 @@ from vieval_plugin.results import replay
 from vieval_plugin.results.documents import read_record
 
 MAGIC = SampleId("imagenhub", "tie", "MagicBrush", "sample_1_1.jpg")
+ORIGINAL = Sample(MAGIC, {})
 VIESCORE = Provenance("viescore", ("0shot",), ("SC",))
 FIRST, SECOND, THIRD = (f"sample_{n}_1.jpg" for n in (1, 2, 3))
+NUMBER = "score must be a number from 0 to 10"
+COUNT = "number of values must be 2, got"
+IMPOSSIBLE = [
+    ([99, -7], (99, -7), NUMBER),
+    *(([5, wrong], (), NUMBER) for wrong in (True, math.nan, 10**400, "x", [5])),
+    ([5, 5, 5], (5, 5, 5), f"{COUNT} 3"),
+    ([], (), f"{COUNT} 0"),
+    *((score, (5,), f"{COUNT} 1") for score in ([5], 5)),
+    *((score, (), f"{COUNT} 1") for score in ({"a": {}}, "x")),
+]
+MALFORMED = {"{": "invalid JSON", "[]": "must contain a JSON object"}
+MALFORMED["[" * 5000] = "invalid JSON"
+NO_RECORDINGS = {"nowhere": "no such file or folder", ".": "neither authors' logs"}
+CALIBRATED = ("O_calibrated", "close", "ab12")
+SPOILT = [{"status": "splendid"}, {"scores": {"SC": 7}}, {"scores": {"SC": math.nan}}]
+LINES = ["{", '{"filtered_resps": "{}"}', "[" * 9000]
 
 
 @pytest.fixture
@@ -29,39 +47,40 @@ def logs(tmp_path):
     folder = tmp_path / "ImagenHub_Text-Guided_IE" / "MagicBrush"
     folder.mkdir(parents=True)
     guess = "guess_if_cannot_parse | I would say three"
-    sc = {
-        FIRST: {"score": [9, 4], "reasoning": "as an AI-generated image it is fine"},
-        SECOND: {"score": [3], "reasoning": guess},
-        THIRD: {"score": 5, "reasoning": None},
-    }
-    pq = {
-        FIRST: {"score": [10, 9], "reasoning": "clean"},
-        SECOND: {"score": [7, 7], "reasoning": "fine"},
-    }
+    sc = {FIRST: {"score": [9, 4], "reasoning": "as an AI-generated image it is fine"}}
+    sc[SECOND] = {"score": [3], "reasoning": guess}
+    sc[THIRD] = {"score": 5, "reasoning": None}
+    pq = {FIRST: {"score": [10, 9], "reasoning": "clean"}}
+    pq[SECOND] = {"score": [7, 7], "reasoning": "fine"}
     (folder / "SC.json").write_text(json.dumps(sc))
     (folder / "PQ.json").write_text(json.dumps(pq))
     return tmp_path
 
 
 def verdict(recording, uid):
-    return recording.verdict(SampleId("imagenhub", "tie", "MagicBrush", uid))[0]
+    return recording.verdict(replace(MAGIC, uid=uid))[0]
+
+
+def replayed(logs, uid=FIRST):
+    """The recorded verdict on an image of the logs."""
+    return verdict(replay.load(logs, "viescore"), uid)
 
 
 def test_a_recorded_answer_is_a_verdict(logs):
-    found = verdict(replay.load(logs, "viescore"), "sample_1_1.jpg")
+    found = replayed(logs)
     assert found.status is Status.OK
     assert found.scores == pytest.approx({"SC": 0.4, "PQ": 0.9, "O": 0.6})
     assert found.trace[0].scores == (9.0, 4.0)
 
 
 def test_a_guess_is_never_a_score_and_its_number_is_kept_apart(logs):
-    found = verdict(replay.load(logs, "viescore"), "sample_2_1.jpg")
+    found = replayed(logs, SECOND)
     assert found.status is Status.GUESSED
     assert found.scores == {"PQ": 0.7}
-    reason = "the authors could not parse this reply and guessed a score (no JSON object found)"
-    assert found.trace[0] == Step(
-        ("SC",), Status.GUESSED, (), "I would say three", reason, recorded=(3.0,)
-    )
+    [step, _] = found.trace
+    assert "could not parse this reply and guessed a score" in step.reason
+    given = ("I would say three", step.reason)
+    assert step == Step(("SC",), Status.GUESSED, (), *given, recorded=(3.0,))
     assert found.recorded == pytest.approx({"SC": 0.3, "PQ": 0.7, "O": math.sqrt(0.21)})
 
 
@@ -76,33 +95,17 @@ def sc_log(logs, rows, image_model="MagicBrush"):
 def test_a_guess_whose_reply_our_reader_reads_counts_as_read_and_not_as_guessed(logs):
     reply = 'guess_if_cannot_parse | {"score": [8, 9], "reasoning": "x"}'
     sc_log(logs, {FIRST: {"score": [1], "reasoning": reply}})
-    found = verdict(replay.load(logs, "viescore"), "sample_1_1.jpg")
+    found = replayed(logs)
     assert found.status is Status.REPAIRED
     assert found.scores["SC"] == 0.8
     assert (found.trace[0].scores, found.trace[0].recorded) == ((8, 9), (1,))
     assert found.recorded["SC"] == 0.1
 
 
-NUMBER = "score must be a number from 0 to 10"
-COUNT = "number of values must be 2, got"
-
-
-@pytest.mark.parametrize(
-    ("score", "kept", "reason"),
-    [
-        ([99, -7], (99, -7), NUMBER),
-        ([5], (5,), f"{COUNT} 1"),
-        (5, (5,), f"{COUNT} 1"),
-        ([5, 5, 5], (5, 5, 5), f"{COUNT} 3"),
-        *(([5, wrong], (), NUMBER) for wrong in (True, math.nan, 10**400, "x", [5])),
-        ([], (), f"{COUNT} 0"),
-        ({"a": {}}, (), f"{COUNT} 1"),
-        ("x", (), f"{COUNT} 1"),
-    ],
-)
+@pytest.mark.parametrize(("score", "kept", "reason"), IMPOSSIBLE)
 def test_an_impossible_recorded_score_is_a_failure(logs, score, kept, reason):
-    sc_log(logs, {"sample_1_1.jpg": {"score": score, "reasoning": "fine"}})
-    found = verdict(replay.load(logs, "viescore"), "sample_1_1.jpg")
+    sc_log(logs, {FIRST: {"score": score, "reasoning": "fine"}})
+    found = replayed(logs)
     assert found.status is found.trace[0].status is Status.PARSE_FAILURE
     assert found.scores == {"PQ": 0.9}
     assert (found.trace[0].scores, found.trace[0].recorded) == ((), kept)
@@ -112,23 +115,21 @@ def test_an_impossible_recorded_score_is_a_failure(logs, score, kept, reason):
 
 
 def test_recorded_numbers_survive_the_hosts_files(logs):
-    found = verdict(replay.load(logs, "viescore"), "sample_2_1.jpg")
-    response = response_json(MAGIC, found, VIESCORE)
-    assert read_record(response, target_json(Sample(MAGIC, {}))).verdict == found
+    found = replayed(logs, SECOND)
+    response, target = response_json(MAGIC, found, VIESCORE), target_json(ORIGINAL)
+    assert read_record(response, target).verdict == found
     # what was written before there were such fields still loads
     old = json.loads(response)
-    del old["verdict"]["recorded"]
-    for step in old["verdict"]["trace"]:
-        del step["recorded"]
-    got = read_record(json.dumps(old), target_json(Sample(MAGIC, {}))).verdict.recorded
-    assert got == {}
+    for document in (old["verdict"], *old["verdict"]["trace"]):
+        del document["recorded"]
+    assert read_record(json.dumps(old), target).verdict.recorded == {}
 
 
 def test_what_is_not_recorded_is_missing(logs):
-    sc_log(logs, {"sample_3_1.jpg": {"score": [5, 6], "reasoning": None}})
+    sc_log(logs, {THIRD: {"score": [5, 6], "reasoning": None}})
     recording = replay.load(logs, "viescore")
-    assert verdict(recording, "sample_3_1.jpg").status is Status.MISSING
-    assert verdict(recording, "sample_3_1.jpg").scores == {"SC": 0.5}
+    half = verdict(recording, THIRD)
+    assert (half.status, half.scores) == (Status.MISSING, {"SC": 0.5})
     step = Step(("sample",), Status.MISSING, reason="not recorded")
     expected = Verdict({}, Status.MISSING, trace=(step,))
     assert verdict(recording, "sample_9_9.jpg") == expected
@@ -136,58 +137,45 @@ def test_what_is_not_recorded_is_missing(logs):
 
 @pytest.mark.parametrize("row", [3, None, [], {"score": None}, {}])
 def test_a_malformed_row_is_its_samples_failure_and_no_other_s(logs, row):
-    sc_log(logs, {"sample_1_1.jpg": {"score": [9, 4]}, "sample_2_1.jpg": row})
-    recording = replay.load(logs, "viescore")
-    assert verdict(recording, "sample_1_1.jpg").scores["SC"] == 0.4
-    assert verdict(recording, "sample_2_1.jpg").status is Status.PARSE_FAILURE
-    found = verdict(recording, "sample_2_1.jpg").trace[0].reason
-    assert found == "the log row has no score"
+    sc_log(logs, {FIRST: {"score": [9, 4]}, SECOND: row})
+    assert replayed(logs).scores["SC"] == 0.4
+    failed = replayed(logs, SECOND)
+    assert failed.status is Status.PARSE_FAILURE
+    assert failed.trace[0].reason == "the log row has no score"
 
 
 @pytest.mark.parametrize("called", ["magicbrush", "MAGICBRUSH"])
 def test_image_models_go_by_the_museums_names_whatever_the_case(logs, called):
     path = logs / "ImagenHub_Text-Guided_IE" / called
     (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush").rename(path)
-    assert verdict(replay.load(logs, "viescore"), "sample_1_1.jpg").scores["SC"] == 0.4
+    assert replayed(logs).scores["SC"] == 0.4
 
 
 def test_a_name_as_it_stands_goes_before_one_in_another_case(logs):
-    sc_log(logs, {"sample_1_1.jpg": {"score": [1, 1]}}, "magicbrush")
-    assert verdict(replay.load(logs, "viescore"), "sample_1_1.jpg").scores["SC"] == 0.4
-    sc_log(logs, {"sample_1_1.jpg": {"score": [2, 2]}}, "MAGICBRUSH")
-    (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush" / "SC.json").unlink()
-    (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush" / "PQ.json").unlink()
+    sc_log(logs, {FIRST: {"score": [1, 1]}}, "magicbrush")
+    assert replayed(logs).scores["SC"] == 0.4
+    sc_log(logs, {FIRST: {"score": [2, 2]}}, "MAGICBRUSH")
+    shutil.rmtree(logs / "ImagenHub_Text-Guided_IE" / "MagicBrush")
     # which of the two is meant?
-    found = verdict(replay.load(logs, "viescore"), "sample_1_1.jpg").status
-    assert found is Status.MISSING
+    assert replayed(logs).status is Status.MISSING
 
 
 def test_another_part_is_missing_and_another_benchmark_an_error_that_says_which(logs):
     recording = replay.load(logs, "viescore")
-    found = recording.verdict(SampleId("imagenhub", "cig", "ControlNet", "u"))[0].status
-    assert found is Status.MISSING
+    [found, _] = recording.verdict(SampleId("imagenhub", "cig", "ControlNet", "u"))
+    assert found.status is Status.MISSING
     other = SampleId("agiqa3k", "all", "ControlNet", "u")
     said = "no recorded verdicts for agiqa3k/all (it contains imagenhub/tie)"
     assert said in refusal(recording.verdict, other)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "invalid JSON"),
-        ("[]", "must contain a JSON object"),
-        ("[" * 5000, "invalid JSON"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), MALFORMED.items())
 def test_a_malformed_log_is_named(logs, content, message):
-    (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush" / "SC.json").write_text(content)
+    sc_log(logs, content)
     assert f"SC.json: {message}" in refusal(replay.load, logs, "viescore")
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("nowhere", "no such file or folder"), (".", "neither authors' logs")],
-)
+@pytest.mark.parametrize(("name", "said"), NO_RECORDINGS.items())
 def test_a_folder_that_is_no_recording_is_an_error(tmp_path, name, said):
     assert said in refusal(replay.load, tmp_path / name, "viescore")
 
@@ -196,21 +184,14 @@ def test_a_verdict_survives_json_with_anything_in_its_text():
     text = 'before </think> after\n\n\n{"a": "<b>"} \u2028 </s> ||V^=^V||'
     step = Step(("SC",), Status.REPAIRED, (3.0,), text, text)
     given = Verdict({"SC": 0.1 + 0.2}, Status.REPAIRED, text, (step,))
-    aspects = ("SC", "PQ", "O")
     pack = ("b", "viescore/v1", "h", "c")
-    provenance = Provenance("viescore", ("0shot",), aspects, *pack)
+    provenance = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), *pack)
     ratings = {"SC": (0.0, 0.5, 1.0)}
     response = response_json(MAGIC, given, provenance)
-    assert "<" not in response
-    assert "\n" not in response
-    record = read_record(response, target_json(Sample(MAGIC, {}, ratings=ratings)))
-    assert record.id == MAGIC
-    assert record.verdict == given
-    assert record.provenance == provenance
-    assert record.ratings == ratings
-
-
-CALIBRATED = ("O_calibrated", "close", "ab12")
+    assert not {"<", "\n"} & set(response)
+    record = read_record(response, target_json(replace(ORIGINAL, ratings=ratings)))
+    assert (record.id, record.verdict) == (MAGIC, given)
+    assert (record.provenance, record.ratings) == (provenance, ratings)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +202,7 @@ def test_a_calibration_is_written_as_a_list_and_read_by_name(calibration, writte
     provenance = Provenance("viescore", (), ("O",), calibration=calibration)
     response = response_json(MAGIC, Verdict({}, Status.OK), provenance)
     assert f'"calibration": {written}}}' in response
-    read = read_record(response, target_json(Sample(MAGIC, {}))).provenance
+    read = read_record(response, target_json(ORIGINAL)).provenance
     assert read == provenance
     assert type(read.calibration) is type(calibration)
 
@@ -232,48 +213,49 @@ def test_response_and_target_are_of_one_sample_and_a_known_schema():
     line = refusal(read_record, response, target_json(Sample(other, {})))
     assert "must have the same sample id" in line
     response = response.replace('"vieval": 2', '"vieval": 99')
-    line = refusal(read_record, response, target_json(Sample(MAGIC, {})))
+    line = refusal(read_record, response, target_json(ORIGINAL))
     assert "unsupported schema version 99" in line
 
 
-def test_the_public_blip2_log_has_its_guesses_counted(shared_data):
-    path = shared_data / "viescore_logs" / "results_blip2_0shot"
-    recording = replay.load(path, "viescore")
+def published(shared_data, name):
+    """The verdicts and steps of a public log."""
+    recording = replay.load(shared_data / "viescore_logs" / name, "viescore")
     recorded = recording.verdicts.values()
     verdicts = [found for several in recorded for found, _ in several]
-    steps = [step for found in verdicts for step in found.trace]
+    return verdicts, [step for found in verdicts for step in found.trace]
+
+
+def test_the_public_blip2_log_has_its_guesses_counted(shared_data):
+    verdicts, steps = published(shared_data, "results_blip2_0shot")
     counts = Counter(step.status for step in steps)
     assert counts == {Status.OK: 4268, Status.GUESSED: 5334}
     assert sum(bool(step.recorded) for step in steps) == 5334
     guessed = [found for found in verdicts if found.status is Status.GUESSED]
-    assert len(guessed) == 4546
-    assert sum(bool(found.recorded) for found in verdicts) == 4546
+    assert len(guessed) == sum(bool(found.recorded) for found in verdicts) == 4546
     assert all(len(found.scores) < 3 for found in guessed)
 
 
 @pytest.mark.parametrize("name", ["results_gpt4v_0shot", "results_gpt4v_1shot"])
 def test_nothing_in_the_gpt4v_logs_fails_the_checks(shared_data, name):
-    recording = replay.load(shared_data / "viescore_logs" / name, "viescore")
-    verdicts = [found for [(found, _)] in recording.verdicts.values()]
-    steps = [step for found in verdicts for step in found.trace]
+    _, steps = published(shared_data, name)
     assert {step.status for step in steps} == {Status.OK, Status.MISSING}
     assert not any(step.recorded for step in steps)
 
 
 def test_values_of_metrics_are_verdicts_of_their_judges(tmp_path):
-    def values(part, model, name, *values):
+    def values(part, model, *rows):
         folder = tmp_path / f"ImagenHub_Text-Guided_{part}"
-        folder.mkdir()
-        rows = [value if value == 3 else {name: value} for value in values]
         named = {f"{n}.jpg": row for n, row in enumerate(rows)}
+        folder.mkdir()
         (folder / f"{model}.json").write_text(json.dumps(named))
 
     def verdicts(recording, part, model, count):
         ids = [SampleId("imagenhub", part, model, f"{n}.jpg") for n in range(count)]
         return [recording.verdict(known)[0] for known in ids]
 
-    values("IG", "SD", "CLIP_Score", 0.25, "high", 3, math.nan)
-    values("IE", "SDEdit", "LPIPS", 0.25, 1.5)
+    clip_rows = [{"CLIP_Score": value} for value in (0.25, "high", math.nan)]
+    values("IG", "SD", *clip_rows, 3)
+    values("IE", "SDEdit", {"LPIPS": 0.25}, {"LPIPS": 1.5})
     clip, lpips = replay.load(tmp_path, "clip_score"), replay.load(tmp_path, "lpips")
     assert (clip.covered, lpips.covered) == ({"imagenhub/tig"}, {"imagenhub/tie"})
     [found, *bad] = verdicts(clip, "tig", "SD", 4)
@@ -287,14 +269,10 @@ def test_values_of_metrics_are_verdicts_of_their_judges(tmp_path):
 
 def line(uid, **verdict):
     given = Verdict({"SC": 0.5}, Status.OK, trace=(Step(("SC",), Status.OK, (5.0,)),))
-    known = SampleId("imagenhub", "tie", "MagicBrush", uid)
+    known = replace(MAGIC, uid=uid)
     document = json.loads(response_json(known, given, VIESCORE))
     document["verdict"] |= verdict
     return json.dumps({"filtered_resps": json.dumps(document)})
-
-
-SPOILT = [{"status": "splendid"}, {"scores": {"SC": 7}}, {"scores": {"SC": math.nan}}]
-LINES = ["{", '{"filtered_resps": "{}"}', "[" * 9000]
 
 
 @pytest.mark.parametrize("bad", [*LINES, *(line("bad", **cells) for cells in SPOILT)])

@@ -46,7 +46,8 @@ def mark_unreadable_output(judged: Judged, verdict: Verdict) -> Verdict:
     reasons = {}
     for number, sample in enumerate(candidates_of(judged), start=1):
         for role, image in sample.images.items():
-            if _is_output(role) and (reason := _unreadable(image)):
+            reason = _unreadable(image) if _is_output(role) else ""
+            if reason:
                 reasons[number] = reason
     no_image = _no_image_verdict(judged, reasons)
     if no_image is None:

@@ -327,7 +327,10 @@ def batches_of(
     largest_row = max([1, *sizes])
     rows = max(1, min(_BATCH, _LARGEST // largest_row))
     batches = parquet.iter_batches(
-        batch_size=rows, row_groups=groups, columns=list(columns), use_threads=False
+        batch_size=rows,
+        row_groups=groups,
+        columns=list(columns),
+        use_threads=False,
     )
     return _within_bounds(size_of(file), batches)
 

@@ -94,12 +94,10 @@ _FIELDS = {
     "task": "kind",
     WANTED_OBJECTS: f"texts.{WANTED_OBJECTS}",
 }
-_NEXT_KEY = re.compile(
-    r",(?=[^,=]*=)"
-)  # a comma before a key; any other is one in a column's name
-_LONGEST_PATH = (
-    4096  # characters; a longer text in place of a path is an image in base64
-)
+# a comma before a key; any other is one in a column's name
+_NEXT_KEY = re.compile(r",(?=[^,=]*=)")
+# characters; a longer text in place of a path is an image in base64
+_LONGEST_PATH = 4096
 _FIRST = 100  # values that say whether a column of such a name holds images
 
 
@@ -200,11 +198,10 @@ def fields_of(
     foreign_kind = _foreign_kind(table, by_own_name.get("kind", ""))
     if foreign_kind:
         del by_own_name["kind"]
-    fields = {
-        field: column for field, column in {**by_own_name, **columns}.items() if column
-    }
-    guessed, no_images = _guessed(table, {**fields, **columns}, outputs)
-    fields |= guessed
+    explicit_columns = {**by_own_name, **columns}
+    guessed, no_images = _guessed(table, explicit_columns, outputs)
+    candidates = {**explicit_columns, **guessed}.items()
+    fields = {field: column for field, column in candidates if column}
     _require_texts(table, fields)
     has_images = any(field.startswith("images") for field in fields)
     if outputs and table.columns and not has_images:
@@ -220,10 +217,11 @@ def fields_of(
     if no_text and not outputs and table.columns:
         raise VievalError(no_text)
     # columns that could be a text as well, which the user says nothing of
+    unnamed_fields = guessed.keys() - columns.keys()
+    guessed_texts = [text for text in _TEXTS if f"texts.{text}" in unnamed_fields]
     rivals = {
         column: text
-        for text in _TEXTS
-        if f"texts.{text}" in guessed.keys() - columns.keys()
+        for text in guessed_texts
         for column in unused
         if _plain(column) in (text, *_COMMON[text])
     }
@@ -265,7 +263,11 @@ def _ignored_notes(no_images: Columns, foreign_kind: Columns) -> Iterator[str]:
         yield _ignored_words(column, value, "sample kinds")
 
 
-def _ignored_words(column: str, value: str, content: str) -> str:
+def _ignored_words(
+    column: str,
+    value: str,
+    content: str,
+) -> str:
     return (
         f"ignoring column {column[:80]!r}, "
         f"which does not hold {content} "
@@ -452,13 +454,23 @@ def _guessed(
             other = _shortened(values[looks.index(False)])
             if any(looks):
                 image = _shortened(values[looks.index(True)])
-                raise _mixed_images_error(table, column, key, image, other)
+                raise _mixed_images_error(
+                    table,
+                    column,
+                    key,
+                    image,
+                    other,
+                )
             no_images[column] = other
     return guessed, no_images
 
 
 def _mixed_images_error(
-    table: InputTable, column: str, key: str, image: str, other: str
+    table: InputTable,
+    column: str,
+    key: str,
+    image: str,
+    other: str,
 ) -> VievalError:
     return VievalError(
         f"{table.name}: only some values of column {column[:80]!r} look like images: "
@@ -548,7 +560,13 @@ def rows_of(
             owner = (image_model, str(row.get("draw", 0)))
             number_uid = f"{prefix}{number - 1}" if prefix else str(number)
             row_name = f"{table.unit} {number}"
-            free_uid = _free_uid(stem, number_uid, row_name, owner, counts)
+            free_uid = _free_uid(
+                stem,
+                number_uid,
+                row_name,
+                owner,
+                counts,
+            )
             uid = row.setdefault("uid", free_uid)
             counts[*owner, str(uid)] += 1
         try:

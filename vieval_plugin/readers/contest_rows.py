@@ -140,7 +140,12 @@ class _Reading:
             raise row.error(problem)
         return contest
 
-    def _candidate(self, row: Row, unnamed: str, conditions: Sample) -> Sample:
+    def _candidate(
+        self,
+        row: Row,
+        unnamed: str,
+        conditions: Sample,
+    ) -> Sample:
         model = _text(row, "image_model", UNNAMED)
         uid = _text(row, "uid", unnamed)
         read_images = self._frames if _has_value(row, "video") else self._images_of

@@ -186,8 +186,7 @@ def csv_table(path: Path, header_advice: str = _HEADER_ADVICE) -> InputTable:
         if dialect.unquoted_line:
             notes.append(
                 f"line {dialect.unquoted_line}: a quotation mark after a space is "
-                "read as text; "
-                "remove the space if the mark should enclose its cell"
+                "read as text; remove the space to quote the cell"
             )
     return InputTable(
         str(path),
@@ -274,7 +273,9 @@ def _joined_lines(
         with suppress(csv.Error):
             for _ in reader:
                 cells = csv.reader(
-                    lines, delimiter=dialect.delimiter, quoting=csv.QUOTE_NONE
+                    lines,
+                    delimiter=dialect.delimiter,
+                    quoting=csv.QUOTE_NONE,
                 )
                 if len(lines) > 1 and all(len(row) == width for row in cells):
                     end = reader.line_num + dialect.skipped

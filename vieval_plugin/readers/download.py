@@ -151,7 +151,9 @@ async def fetch_all(
         ) from None
 
     limits = aiohttp.ClientTimeout(
-        total=DEADLINE * timeout, sock_connect=timeout, sock_read=timeout
+        total=DEADLINE * timeout,
+        sock_connect=timeout,
+        sock_read=timeout,
     )
     urls = [*(job.url for job in jobs), *hosts]
     allowed = frozenset(map(_host, urls)) - {""}
@@ -165,10 +167,15 @@ async def fetch_all(
             limit_per_host=per_host, ssl=tls_context() or True
         )
     async with aiohttp.ClientSession(
-        timeout=limits, headers=headers, connector=connector
+        timeout=limits,
+        headers=headers,
+        connector=connector,
     ) as session:
         with tqdm(
-            total=len(todo), desc=label, unit="file", disable=None if label else True
+            total=len(todo),
+            desc=label,
+            unit="file",
+            disable=None if label else True,
         ) as bar:
             run = _Run(
                 session,
@@ -201,7 +208,10 @@ async def _fetch_side_by_side(
                 await _fetch(run, job)
             except _Failure as failure:
                 failed[job.path] = Failed(
-                    job.url, job.path, str(failure), failure.host_answered
+                    job.url,
+                    job.path,
+                    str(failure),
+                    failure.host_answered,
                 )
                 bar.set_postfix(failed=len(failed))
             bar.update()
@@ -256,7 +266,9 @@ async def _attempt(run: _Run, url: str) -> bytes:
     try:
         for _ in range(REDIRECTS + 1):
             async with run.session.get(
-                url, allow_redirects=False, **await _way(run, url)
+                url,
+                allow_redirects=False,
+                **await _way(run, url),
             ) as response:
                 if response.status == HTTPStatus.OK:
                     return await _body(response)
@@ -267,14 +279,19 @@ async def _attempt(run: _Run, url: str) -> bytes:
                 ):
                     raise _refusal(response.status, response.headers.get("Retry-After"))
                 url = _redirected(
-                    run, url, response.status, response.headers.get("Location", "")
+                    run,
+                    url,
+                    response.status,
+                    response.headers.get("Location", ""),
                 )
         raise _Failure(f"more than {REDIRECTS} redirects")
     except aiohttp.InvalidURL as error:
         raise _Failure(f"invalid URL ({type(error).__name__})") from None
     except (aiohttp.ConnectionTimeoutError, aiohttp.SocketTimeoutError):
         raise _Failure(
-            f"timed out: no data for {run.timeout:g} s", again=True, host_answered=False
+            f"timed out: no data for {run.timeout:g} s",
+            again=True,
+            host_answered=False,
         ) from None
     except TimeoutError:
         raise _Failure(
@@ -355,7 +372,7 @@ def _refusal(status: int, header: str | None) -> _Failure:
         return _Failure(reason)
     wait = retry_after(header)
     if wait is not None and wait > LONGEST_RETRY_AFTER:
-        return _Failure(f"{reason}, and the server asks to wait {wait:.0f} s")
+        return _Failure(f"{reason}; try again in {wait:.0f} s")
     return _Failure(reason, again=True, wait=wait)
 
 
@@ -400,7 +417,9 @@ def public_connector(
             return public
 
     return aiohttp.TCPConnector(
-        resolver=Public(), limit_per_host=per_host, ssl=tls_context() or True
+        resolver=Public(),
+        limit_per_host=per_host,
+        ssl=tls_context() or True,
     )
 
 

@@ -94,7 +94,10 @@ def load_from_hub(
             f"{install_advice('hub')}"
         ) from None
     return datasets.load_dataset(
-        dataset, config or None, split=split, keep_in_memory=False
+        dataset,
+        config or None,
+        split=split,
+        keep_in_memory=False,
     )
 
 

@@ -160,9 +160,7 @@ def read_folders(
 
 
 def _prompts_in(folders: Sequence[Path]) -> Path | None:
-    files = [
-        file for folder in folders if isdir(folder) and (file := find_prompts(folder))
-    ]
+    files = list(filter(None, map(find_prompts, filter(isdir, folders))))
     if len(files) > 1:
         names = abbreviated(list(map(str, files)))
         raise VievalError(f"several prompt files: {names}; choose one with --prompts")
@@ -200,7 +198,12 @@ def _expected_images(folders: Sequence[Path], conditions: Prompts) -> list[Paire
     [folder] = folders
     model = image_model_of(folder)
     return [
-        PairedImage(prompt, model, 0, folder / expected_name(prompt.uid))
+        PairedImage(
+            prompt,
+            model,
+            0,
+            folder / expected_name(prompt.uid),
+        )
         for prompt in conditions.rows
     ]
 
@@ -263,7 +266,8 @@ def other_than_images(locations: Sequence[str]) -> str:
     path = path_of(location)
     if isdir(path):
         return f", and {location} is a folder; pass its prompts file with --prompts"
-    if isfile(path) and (kind := other_than_table(path)):
+    kind = other_than_table(path) if isfile(path) else ""
+    if kind:
         return f", and {location} is {kind}, not an image"
     if len(locations) > 1:
         return f", and {location} is not an image; omit it"

@@ -371,7 +371,13 @@ def read_layout(
     )
     notes = tuple(_notes(reading, left_out))
     return read_through(
-        SampleSource(str(folder), rows, fingerprint, notes, totals=totals)
+        SampleSource(
+            str(folder),
+            rows,
+            fingerprint,
+            notes,
+            totals=totals,
+        )
     )
 
 
@@ -437,9 +443,8 @@ def _absent_images_note(reading: _Reading) -> Iterator[str]:
     if len(image_models) > 1:
         per_generator = f", counted for each of {len(image_models)} generators"
     prompts = plural(missing_counts.total(), "prompt")
-    counts = []
-    for category, count in sorted(missing_counts.items()):
-        counts.append(f"{count} of {category}")
+    by_category = sorted(missing_counts.items())
+    counts = [f"{count} of {category}" for category, count in by_category]
     yield (
         f"{reading.folder}: {prompts} without an image: "
         f"{', '.join(counts)}{per_generator}"
@@ -481,9 +486,11 @@ def _shared_cells(reading: _Reading, key: _Key) -> Cells:
     texts = {text_name: conditions.text}
     if conditions.objects:
         texts[WANTED_OBJECTS] = conditions.objects
+    uid = "/".join(filter(None, path))
+    folder = reading.folder.absolute()
     return {
-        "uid": "/".join(filter(None, path)),
-        "image_model": image_model or image_model_of(reading.folder.absolute()),
+        "uid": uid,
+        "image_model": image_model or image_model_of(folder),
         "category": reading.category(key[1:]),
         "texts": texts,
     }
@@ -628,7 +635,11 @@ def _uid_width(layout: Layout) -> int:
     return 0
 
 
-def _source_file(prompt_layout: LayoutPrompts, table: InputTable, row: Cells) -> str:
+def _source_file(
+    prompt_layout: LayoutPrompts,
+    table: InputTable,
+    row: Cells,
+) -> str:
     """The file of the source of a row; empty where the table has none."""
     if not prompt_layout.source:
         return ""
@@ -656,7 +667,7 @@ def _tables(
             for parent in parents
             for name in names
         ]
-        file = next((file for file in files if file.is_file()), None)
+        file = next(filter(Path.is_file, files), None)
         if file:
             tables[category_folder] = file
     return tables

@@ -164,7 +164,9 @@ def _folder_table(folder: Path) -> InputTable:
     path = metadata_of(folder)
     if path:
         return replace(
-            open_table(path), roots=(folder,), image_model=image_model_of(folder)
+            open_table(path),
+            roots=(folder,),
+            image_model=image_model_of(folder),
         )
     raise VievalError(
         f"{folder}: contains no images, no {', '.join(METADATA)}, no other parquet "

@@ -116,15 +116,20 @@ def pair_images(
             expected = folder / expected_name(prompt.uid)
             images = by_row.get(row, {0: expected})
             pairs += [
-                PairedImage(prompt, model, draw, images[draw])
+                PairedImage(
+                    prompt,
+                    model,
+                    draw,
+                    images[draw],
+                )
                 for draw in sorted(images)
             ]
         strange = [file.name for file in files if file in matching.strange]
         if strange:
+            ignored = plural(len(strange), "image")
             notes.append(
-                f"{folder}: ignored images with no prompt, "
-                "or with a prompt that already has an image: "
-                f"{len(strange)} (first: {strange[0]})"
+                f"{folder}: ignored {ignored} with no prompt, or with a prompt that "
+                f"already has an image (first: {strange[0]})"
             )
     return pairs, notes
 
@@ -151,14 +156,15 @@ def _chosen(models: ImageModels, prompts: Prompts) -> _Matching:
     text_matchings = [matching for matching in fitting if not matching.key.is_id]
     uid = next((matching for matching in ids if matching.key.is_uid), None)
     fitting_ids = [matching for matching in fitting if matching.key.is_id]
+    contradicting = []
+    if order:
+        contradicting = [matching for matching in ids if matching.contradicts(order)]
     if fitting_ids:
         candidates = fitting_ids
     elif text_matchings and not order:
         candidates = text_matchings
-    elif order and (
-        speaking := [matching for matching in ids if matching.contradicts(order)]
-    ):
-        candidates = [speaking[0], order]
+    elif order and contradicting:
+        candidates = [contradicting[0], order]
     elif uid and 2 * len(uid.rows) >= sum(map(len, models.values())):
         candidates = [uid]
     elif order and not uid:
@@ -173,7 +179,9 @@ def _chosen(models: ImageModels, prompts: Prompts) -> _Matching:
 
 
 def _disagreement_error(
-    first: _Matching, rival: _Matching, prompts: Prompts
+    first: _Matching,
+    rival: _Matching,
+    prompts: Prompts,
 ) -> VievalError:
     """The error for two matchings that fit and give an image different prompts."""
     names = [matching.key.name for matching in (first, rival)]
@@ -332,10 +340,12 @@ def _no_match_error(
         )
     folders = _first_three(list(dict.fromkeys(str(file.parent) for file in images)))
     examples = _first_three([file.name for file in images])
+    image_count = plural(len(images), "image")
+    prompt_count = plural(len(prompts.rows), "prompt")
     return VievalError(
         f"{folders}: "
-        f"cannot match {plural(len(images), 'image')} ({examples}) "
-        f"to {plural(len(prompts.rows), 'prompt')} of {prompts.name}: "
+        f"cannot match {image_count} ({examples}) "
+        f"to {prompt_count} of {prompts.name}: "
         f"{reason}; {advice}"
     )
 

@@ -59,7 +59,10 @@ class Place:
     def below(self, name: str) -> Place:
         """The place of a file or folder in this folder."""
         return Place(
-            posixpath.join(self.path, name), self.system, self.scheme, self.query
+            posixpath.join(self.path, name),
+            self.system,
+            self.scheme,
+            self.query,
         )
 
 

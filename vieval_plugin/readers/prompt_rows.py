@@ -132,7 +132,14 @@ def prompts_of(path: Path, columns: Columns | None = None) -> Prompts:
     keys = []
     if uid_column or any("uid" in row for _, row in rows):
         name = uid_column or "uid"
-        keys.append(KeyColumn(name, own_uids, is_id=True, is_own=True))
+        keys.append(
+            KeyColumn(
+                name,
+                own_uids,
+                is_id=True,
+                is_own=True,
+            )
+        )
     if uid_column is None:
         keys += _key_columns(table, fields.columns.get("uid", "uid"))
     ids = (key.uids for key in keys if key.is_own or (key.is_id and key.is_unique))

@@ -45,9 +45,8 @@ def read_rated(
     samples = []
     for uid, cells in prompts.items():
         where = f"{path}: prompt {uid}"
-        if not re.fullmatch(
-            r"\w[\w.-]*", uid
-        ):  # it becomes a file name and must stay below its folder
+        # it becomes a file name and must stay below its folder
+        if not re.fullmatch(r"\w[\w.-]*", uid):
             raise VievalError(
                 f"{where}: the id must be a valid file name; correct the file"
             )
@@ -62,14 +61,16 @@ def read_rated(
                 )
         for model in models:
             if model in cells["models"]:
-                rated = {ASPECT: _ratings(cells["models"][model], f"{where}, {model}")}
+                ratings = _ratings(cells["models"][model], f"{where}, {model}")
+                identity = SampleId(benchmark, part, model, uid)
+                sample_tags = (tags or {}).get(uid, ())
                 samples.append(
                     Sample(
-                        SampleId(benchmark, part, model, uid),
+                        identity,
                         images(model, uid),
                         texts,
-                        rated,
-                        (tags or {}).get(uid, ()),
+                        {ASPECT: ratings},
+                        sample_tags,
                         KIND,
                     )
                 )

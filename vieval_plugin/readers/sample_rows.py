@@ -134,7 +134,8 @@ def samples_of_row(
     Raises:
         BadLine: it says something else than a row may.
     """
-    if unknown := sorted(map(str, set(row) - set(_KEYS))):
+    unknown = sorted(map(str, set(row) - set(_KEYS)))
+    if unknown:
         raise BadLine(
             f"unknown key {unknown[0][:80]!r}; known keys: {', '.join(_KEYS)}"
         )
@@ -182,7 +183,7 @@ def samples_of_row(
     tags = row.get("tags", [])
     if not are_texts(tags):
         raise BadLine("`tags` must be a list of strings")
-    if problem := overlong(
+    problem = overlong(
         model,
         uid,
         code,
@@ -191,7 +192,8 @@ def samples_of_row(
         *tags,
         *images,
         *texts,
-    ):
+    )
+    if problem:
         raise BadLine(problem)
     files = {role: file for role, file in images.items() if isinstance(file, str)}
     paths = {role: Image(image_path(file, folder)) for role, file in files.items()}
@@ -206,7 +208,13 @@ def samples_of_row(
     return [
         (
             Sample(
-                SampleId(benchmark, code, model, variant_uid, draw),
+                SampleId(
+                    benchmark,
+                    code,
+                    model,
+                    variant_uid,
+                    draw,
+                ),
                 located,
                 variant_texts,
                 tags=tuple(tags),

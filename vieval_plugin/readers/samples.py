@@ -112,7 +112,13 @@ def read_samples(
     )
     notes = (*fields.notes, *leftover_notes(table.name, fields.leftover))
     return read_through(
-        SampleSource(table.name, read, fingerprint, notes, no_text=fields.no_text)
+        SampleSource(
+            table.name,
+            read,
+            fingerprint,
+            notes,
+            no_text=fields.no_text,
+        )
     )
 
 
@@ -154,7 +160,10 @@ def read_through(source: SampleSource) -> SampleSource:
             f"{first.verdict.reason}"
         )
     return replace(
-        source, total=total, addresses=addresses, fingerprint=hashed.hexdigest()[:16]
+        source,
+        total=total,
+        addresses=addresses,
+        fingerprint=hashed.hexdigest()[:16],
     )
 
 
@@ -218,7 +227,14 @@ def chained(sources: Sequence[SampleSource]) -> SampleSource:
     no_text = next(filter(None, (source.no_text for source in sources)), "")
     totals = sources[0].totals
     return read_through(
-        SampleSource(name, rows, fingerprint, notes, no_text=no_text, totals=totals)
+        SampleSource(
+            name,
+            rows,
+            fingerprint,
+            notes,
+            no_text=no_text,
+            totals=totals,
+        )
     )
 
 
@@ -229,7 +245,10 @@ def limited(source: SampleSource, limit: int | None) -> SampleSource:
     total = None if source.total is None else min(source.total, limit)
     fingerprint = fingerprint_of([], source.fingerprint, str(limit))
     return replace(
-        source, read=lambda: islice(source, limit), total=total, fingerprint=fingerprint
+        source,
+        read=lambda: islice(source, limit),
+        total=total,
+        fingerprint=fingerprint,
     )
 
 
@@ -269,7 +288,14 @@ def samples_in_rows(
                 contest = _contest_of_row(folder, number, row, kind)
                 yield SampleRow(contest, row_name, absence(contest))
                 continue
-            for sample, files in samples_of_row(folder, number, row, kind, OWN):
+            row_samples = samples_of_row(
+                folder,
+                number,
+                row,
+                kind,
+                OWN,
+            )
+            for sample, files in row_samples:
                 yield _sample_row(sample, files, row_name)
         except BadLine as bad:
             cells = row.row if isinstance(row, BadLine) else row
@@ -292,7 +318,10 @@ def _sample_row(
     reason = address_among(files)
     verdict = unjudged(Status.TOOL_ERROR, reason) if reason else absence(sample)
     return SampleRow(
-        replace(sample, images=images), row_name, verdict, addresses=addresses
+        replace(sample, images=images),
+        row_name,
+        verdict,
+        addresses=addresses,
     )
 
 
@@ -322,7 +351,14 @@ def _contest_of_row(
             candidate["image_model"] = models[index]
         else:
             candidate["draw"] = index
-        for sample, files in samples_of_row(folder, number, candidate, kind, OWN):
+        row_samples = samples_of_row(
+            folder,
+            number,
+            candidate,
+            kind,
+            OWN,
+        )
+        for sample, files in row_samples:
             if addresses_among(files):
                 raise BadLine(
                     "images of a contest are not downloaded; save them as bytes "

@@ -160,15 +160,17 @@ def _extract(
         raise _UnreadableError("contains no frames")
     numbers = frame_numbers(times, last, count)
     bodies = {}
-    with _decoding(
-        video
-    ) as frames:  # a second time, as pixels of all frames may not fit in memory
+    # a second time, as pixels of all frames may not fit in memory
+    with _decoding(video) as frames:
         for number, frame in enumerate(frames):
             if number in numbers:
                 picture = PIL.Image.fromarray(frame.to_ndarray(format="rgb24"))
                 body = io.BytesIO()
                 picture.rotate(frame.rotation, expand=True).save(
-                    body, "JPEG", quality=_QUALITY, subsampling=0
+                    body,
+                    "JPEG",
+                    quality=_QUALITY,
+                    subsampling=0,
                 )
                 bodies[number] = body.getvalue()
             if number >= numbers[-1]:
@@ -194,9 +196,8 @@ def _decoding(video: Path) -> Iterator[Iterator[VideoFrame]]:
             if not container.streams.video:
                 raise _UnreadableError("contains no video")
             stream = container.streams.video[0]
-            stream.codec_context.thread_count = (
-                1  # several videos are decoded side by side instead
-            )
+            # several videos are decoded side by side instead
+            stream.codec_context.thread_count = 1
             yield container.decode(stream)
     except av.error.FFmpegError as error:
         raise _UnreadableError(f"cannot be decoded ({error.strerror})") from None

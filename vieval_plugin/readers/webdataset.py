@@ -145,11 +145,21 @@ def tar_index(
         elif sample < len(names_by_sample) - 1 and not is_seekable:
             raise _separate_member_error(path, full_name)
         names_by_sample[sample].add(name)
-        member = TarMember(sample, key, name, *location)
+        member = TarMember(
+            sample,
+            key,
+            name,
+            *location,
+        )
         if member.is_image:
             first_name = images.setdefault((sample, member.column), full_name)
             if first_name != full_name:
-                raise _same_column_error(path, member, first_name, full_name)
+                raise _same_column_error(
+                    path,
+                    member,
+                    first_name,
+                    full_name,
+                )
         members.append(member)
     members.sort(key=attrgetter("sample"))
     return TarIndex(tuple(members), last_dot)
@@ -171,7 +181,10 @@ def _separate_member_error(path: Path, full_name: str) -> VievalError:
 
 
 def _same_column_error(
-    path: Path, member: TarMember, first_name: str, full_name: str
+    path: Path,
+    member: TarMember,
+    first_name: str,
+    full_name: str,
 ) -> VievalError:
     return VievalError(
         f"{path}: {first_name} and {full_name} are both column {member.column!r} of "
@@ -187,7 +200,8 @@ def _key_and_name(full_name: str, last_dot: bool) -> tuple[str, str]:
     """
     folder, slash, file = full_name.rpartition("/")
     stem, _, name = file.partition(".")
-    if last_dot and (match := _LAST_DOT.fullmatch(file)):
+    match = _LAST_DOT.fullmatch(file) if last_dot else None
+    if match:
         stem, name = match.groups()
     return f"{folder}{slash}{stem}", name.lower()
 

@@ -16,6 +16,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TypeAlias
 
+from pydantic import TypeAdapter
+
 from vieval_plugin.images import images_of, is_there
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import NOT_SENT, Sample, SampleId, Verdict
@@ -28,7 +30,6 @@ from vieval_plugin.results.sources import source_of
 from vieval_plugin.text.errors import VievalError, system_reason
 from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.wording import plural
-from vieval_plugin.text.yaml_json import read_json
 
 #: First word of the label of each run in an anchor.
 REPEAT = "repeat "
@@ -69,7 +70,9 @@ class Baseline:
 
 
 def read_baseline(
-    path: Path, records: Sequence[Record], partial: bool = False
+    path: Path,
+    records: Sequence[Record],
+    partial: bool = False,
 ) -> Baseline:
     """Read verdicts of an earlier build, or an anchor, under a name that differs from
     the new generator's.
@@ -90,7 +93,9 @@ def read_baseline(
         earlier = tuple(r for r in earlier if r.provenance.label == label)
     generator = _generator_of(earlier, f"--against {path}", "keep only one")
     new_generator = _generator_of(
-        records, "the new build", "pass one folder or file with --against"
+        records,
+        "the new build",
+        "pass one folder or file with --against",
     )
     _require_one_judge(earlier, path, records)
     then, now = (
@@ -115,7 +120,9 @@ def read_baseline(
 
 
 def _require_one_judge(
-    earlier: tuple[Record, ...], path: Path, records: Sequence[Record]
+    earlier: tuple[Record, ...],
+    path: Path,
+    records: Sequence[Record],
 ) -> None:
     if len({source_of(record.provenance) for record in earlier}) > 1:
         raise VievalError(
@@ -128,7 +135,9 @@ def _require_one_judge(
 
 
 def _require_same_fields(
-    records: Sequence[Record], earlier: tuple[Record, ...], path: Path
+    records: Sequence[Record],
+    earlier: tuple[Record, ...],
+    path: Path,
 ) -> None:
     judged = [record.verdict for record in records if record.verdict.trace]
     if judged:
@@ -174,7 +183,11 @@ def add_baseline(results: Results, baseline: Baseline) -> Results:
     )
 
 
-def _generator_of(records: Sequence[Record], name: str, advice: str) -> str:
+def _generator_of(
+    records: Sequence[Record],
+    name: str,
+    advice: str,
+) -> str:
     """Return the one generator of records, empty if it has no name; `name` begins the
     VievalError raised if there are several, and `advice` ends it.
     """
@@ -193,7 +206,9 @@ def _generator_of(records: Sequence[Record], name: str, advice: str) -> str:
 
 
 def _require_same_judge(
-    path: Path, then: Mapping[str, str], now: Mapping[str, str]
+    path: Path,
+    then: Mapping[str, str],
+    now: Mapping[str, str],
 ) -> None:
     for name in {**now, **then}:
         if then.get(name) != now.get(name):
@@ -263,7 +278,8 @@ def _digest(prompts: _Prompts) -> str:
 
 def _first_difference(then: _Prompts, now: _Prompts) -> str:
     for key in then:
-        if key in now and (difference := text_difference(then[key], now[key])):
+        difference = text_difference(then[key], now.get(key, then[key]))
+        if difference:
             return f"{key[2]!r} has {difference}"
     missing = [key for key in then if key not in now]
     if missing:
@@ -314,6 +330,9 @@ class Night:
     def series(self) -> tuple[str, str, str]:
         """Digests that all nights of a series share."""
         return self.baseline, self.judge, self.prompts
+
+
+_NIGHT = TypeAdapter(Night)
 
 
 def night_of(
@@ -388,21 +407,17 @@ def add_night(path: Path, night: Night) -> list[Night]:
     return [*series, night]
 
 
-def _read(path: Path, number: int, line: str) -> Night:
+def _read(
+    path: Path,
+    number: int,
+    line: str,
+) -> Night:
     try:
-        row = read_json(line)
-        night = Night(
-            date.fromisoformat(row["date"]).isoformat(),
-            str(row["images"]),
-            str(row["baseline"]),
-            str(row["judge"]),
-            str(row["prompts"]),
-            float(row["difference"]),
-            int(row["n"]),
-        )
+        night = _NIGHT.validate_json(line)
+        date.fromisoformat(night.date)
         if math.isfinite(night.difference):
             return night
-    except (ValueError, KeyError, TypeError):
+    except ValueError:
         pass
     raise VievalError(
         f"{path}: line {number} is not a nightly gate record; restore the file, or "

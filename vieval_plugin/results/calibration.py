@@ -191,7 +191,9 @@ def _selection(images: Sequence[Observation], aspect: str) -> Estimate | None:
 
 
 def _require_enough(
-    labels: Labels, aspects: Sequence[str], rated: Collection[str]
+    labels: Labels,
+    aspects: Sequence[str],
+    rated: Collection[str],
 ) -> None:
     """Raise VievalError if there are too few labels to fit a calibration and hold some
     out.

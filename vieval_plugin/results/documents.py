@@ -81,7 +81,9 @@ def read_record(
 
 
 def _require_same_id(
-    identity: SampleId, targeted: SampleId, is_generated: bool
+    identity: SampleId,
+    targeted: SampleId,
+    is_generated: bool,
 ) -> None:
     wanted = replace(identity, image_model="", draw=0) if is_generated else identity
     if targeted != wanted:
@@ -216,7 +218,9 @@ def _conditions(identity: SampleId, document: JsonObject) -> Sample:
 
 
 def _generated_sample(
-    conditions: Sample, identity: SampleId, generation: Generation
+    conditions: Sample,
+    identity: SampleId,
+    generation: Generation,
 ) -> Sample:
     """Build the sample that a generator made from conditions; without an output if it
     made no image.
@@ -240,9 +244,8 @@ def read_verdict(document: JsonObject) -> Verdict:
     """
     verdict = _VERDICT.validate_python(document)
     for aspect, score in document["scores"].items():
-        if (
-            type(score) not in (int, float) or not -1 <= score <= 1
-        ):  # a cosine may be negative
+        # a cosine may be negative
+        if type(score) not in (int, float) or not -1 <= score <= 1:
             raise VievalError(
                 f"score {aspect} must be a number from -1 to 1, got {score!r}; "
                 "restore the file"
@@ -261,9 +264,8 @@ def _provenance(document: bytes) -> Provenance:
     fastest way to a cache key.
     """
     source = _PROVENANCE.validate_python(marshal.loads(document))
-    return replace(
-        source, options=redacted_options(source.options)
-    )  # another version may have kept more
+    # another version may have kept more
+    return replace(source, options=redacted_options(source.options))
 
 
 def _document(text: str, part: str) -> JsonObject:

@@ -137,7 +137,7 @@ def filter_shards(
                 files += 1
         if not passed:
             raise VievalError(
-                f"--where {where!r}: matches none of {verdicts:,} verdicts, so no "
+                f"--where {where!r}: matches none of the {verdicts:,} verdicts, so no "
                 "file was written; change the condition"
             )
         os.replace(unfinished, out)
@@ -156,7 +156,9 @@ def filter_shards(
 
 
 def _calibration_lines(
-    calibration: Calibration, source: Provenance, kinds: Mapping[str, int]
+    calibration: Calibration,
+    source: Provenance,
+    kinds: Mapping[str, int],
 ) -> list[str]:
     """Return lines on the scores that a calibration replaces, and on rows without one."""
     lines = [calibration.replaced(source)]
@@ -364,7 +366,11 @@ def _write_parquet(
         )
 
 
-def _extended_schema(schema: Any, added: Any, source: Place) -> Any:
+def _extended_schema(
+    schema: Any,
+    added: Any,
+    source: Place,
+) -> Any:
     """Append the fields of new columns to a schema."""
     for field in added:
         if field.name in schema.names:
@@ -383,7 +389,11 @@ def _is_full(tables: Sequence[Any]) -> bool:
     return size > _MOST_BYTES or rows > _MOST_ROWS
 
 
-def _batches(source: Place, file: InputFile, numbers: Any) -> Iterator[tuple[int, Any]]:
+def _batches(
+    source: Place,
+    file: InputFile,
+    numbers: Any,
+) -> Iterator[tuple[int, Any]]:
     """Yield batches of the row groups that contain rows of these numbers, each with the
     number of its first row.
     """

@@ -52,7 +52,11 @@ def require_known_format(path: Path) -> None:
         arrow()
 
 
-def write_flat(path: Path, records: Iterable[Record], aspects: Iterable[str]) -> None:
+def write_flat(
+    path: Path,
+    records: Iterable[Record],
+    aspects: Iterable[str],
+) -> None:
     """Write a table with the columns uid, image_model, kind, draw, category, one score
     per aspect, status, reason, judge ...
 
@@ -198,7 +202,11 @@ def _record(
     )
 
 
-def _verdict(cells: dict[str, str], values: dict[str, float], number: int) -> Verdict:
+def _verdict(
+    cells: dict[str, str],
+    values: dict[str, float],
+    number: int,
+) -> Verdict:
     status = cells["status"] or (Status.OK if values else Status.MISSING)
     if status not in _STATUSES:
         raise VievalError(f"row {number} of the data frame: unknown status {status!r}")

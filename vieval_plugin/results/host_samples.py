@@ -60,20 +60,18 @@ def samples_files(result: Path) -> list[Path]:
     newest = [
         _newest(by_one) for files in task_files for by_one in _group_by_judge(files)
     ]
-    if not newest and (
-        verdicts := sorted(result.rglob("*.jsonl"))
-    ):  # as vieval score writes them
+    if newest:
+        return newest
+    verdicts = sorted(result.rglob("*.jsonl"))  # as vieval score writes them
+    if verdicts:
         raise VievalError(
             f"{result}: not a run folder; pass the verdict files in it, such as "
             f"{verdicts[0]}"
         )
-    if not newest:
-        raise VievalError(
-            f"{result}: contains no samples_*.jsonl; run lmms-eval with --log_samples "
-            f"and --output_path {result}, or vieval vlmevalkit with --work-dir "
-            f"{result}"
-        )
-    return newest
+    raise VievalError(
+        f"{result}: contains no samples_*.jsonl; run lmms-eval with --log_samples and "
+        f"--output_path {result}, or vieval vlmevalkit with --work-dir {result}"
+    )
 
 
 def _verdicts_of_card(result: Path) -> list[Path]:

@@ -228,7 +228,9 @@ _samples = cache(samples_by_id)
 
 
 def conversation(
-    judge: Callable[[Judged], Program], judged: Judged, verdict: Verdict
+    judge: Callable[[Judged], Program],
+    judged: Judged,
+    verdict: Verdict,
 ) -> list[Exchange]:
     """Rebuild every question behind a verdict with its answer, in order, by running the
     program again on its recorded answers.
@@ -261,7 +263,9 @@ def was_asked(verdict: Verdict) -> bool:
 
 
 def rerun(
-    judge: Callable[[Judged], Program], judged: Judged, verdict: Verdict
+    judge: Callable[[Judged], Program],
+    judged: Judged,
+    verdict: Verdict,
 ) -> tuple[list[Exchange], Verdict]:
     """Run a judge's program again on the answers in a verdict's trace; return every
     question with its answer, and the new verdict.

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from vieval_plugin.judges.contests import Contest, Judged, Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, TableCell
 from vieval_plugin.records import OWN, SCHEMA, Provenance, Record, Totals, record_of
@@ -28,6 +30,7 @@ from vieval_plugin.text.errors import UPGRADE, VievalError, line_of
 from vieval_plugin.text.untrusted import exists, path_of
 from vieval_plugin.text.yaml_json import JsonObject, first_row, read_json
 
+_TOTALS = TypeAdapter(Totals)
 _VERDICT = (
     "scores",
     "status",
@@ -59,7 +62,8 @@ def records_of(path: Path) -> Iterator[Record]:
     run is not in the accompanying run file.
     """
     with path.open(encoding="utf-8", newline="\n") as file:
-        header = read_header(first := file.readline())
+        first = file.readline()
+        header = read_header(first)
         common, runs = _common_and_runs(path, header)
         verdict_lines = file if header else chain([first], file)
         for number, line in enumerate(verdict_lines, start=2 if header else 1):
@@ -112,7 +116,9 @@ def _common_and_runs(
             document = read_json(document_file.read_text(encoding="utf-8"))
         _require_whole_characters(document)
         version = str(document.get("versions", {}).get("vieval", ""))
-        totals = _read_totals(document.get("inputs", {}).get("totals"))
+        totals = document.get("inputs", {}).get("totals")
+        if totals is not None:
+            totals = _TOTALS.validate_python(totals)
         common = {"version": version, "totals": totals}
         runs = document["runs"].items()
         provenances = {run: read_provenance(r["provenance"]) for run, r in runs}
@@ -128,19 +134,6 @@ def _common_and_runs(
         raise VievalError(
             f"{document_file}: cannot be read ({reason}); restore it, or run the judge again"
         ) from None
-
-
-def _read_totals(document: JsonObject | None) -> Totals | None:
-    if document is None:
-        return None
-    threshold = document["threshold"]
-    benchmark = str(document["benchmark"])
-    names = tuple(map(str, document["names"]))
-    return Totals(
-        benchmark,
-        names,
-        None if threshold is None else float(threshold),
-    )
 
 
 def _require_whole_characters(document: JsonObject) -> None:
@@ -196,7 +189,11 @@ def record_of_line(
     )
 
 
-def _id(benchmark: str, part: str, row: JsonObject) -> SampleId:
+def _id(
+    benchmark: str,
+    part: str,
+    row: JsonObject,
+) -> SampleId:
     model = str(row["image_model"])
     uid = str(row["uid"])
     return SampleId(
@@ -221,7 +218,11 @@ def _require_same_run(source: Provenance, row: JsonObject) -> None:
             )
 
 
-def _judged(identity: SampleId, row: JsonObject, folder: Path) -> Judged:
+def _judged(
+    identity: SampleId,
+    row: JsonObject,
+    folder: Path,
+) -> Judged:
     """Build the sample or contest of a line, with its texts and those of its images
     that are files.
     """

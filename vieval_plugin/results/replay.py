@@ -146,9 +146,9 @@ class Recording:
             are_contests = any(isinstance(s, Contest) for s in samples.values())
             what = "contests" if are_contests else "samples"
             benchmark = part.partition("/")[0]
-            is_sibling_part_covered = False
-            if part not in self.covered:
-                is_sibling_part_covered = self.covers(benchmark)
+            is_sibling_part_covered = part not in self.covered and self.covers(
+                benchmark
+            )
             if missing_count == len(recordings) and not is_sibling_part_covered:
                 raise self._mismatch_error(part, list(samples), what)
             if missing_count or partly:
@@ -159,7 +159,10 @@ class Recording:
         return phrases
 
     def _mismatch_error(
-        self, part: str, requested: Sequence[SampleId], what: str
+        self,
+        part: str,
+        requested: Sequence[SampleId],
+        what: str,
     ) -> VievalError:
         """The error for a part of which no requested id was recorded."""
         ids = [key for key in self.verdicts if _part_of(key) == part]

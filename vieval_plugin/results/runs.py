@@ -61,7 +61,9 @@ class Results:
 
 
 def load_results(
-    results: Sequence[Path], labels: Sequence[str] = (), partial: bool = False
+    results: Sequence[Path],
+    labels: Sequence[str] = (),
+    partial: bool = False,
 ) -> Results:
     """Read the verdicts below each path: a run's --output_path, one samples file, or
     output of `vieval score`.
@@ -137,12 +139,15 @@ def _file_note(path: Path, rows: Sequence[tuple[Record, ...]]) -> str:
     return (
         f"{path} is from an incomplete run "
         f"({plural(len(rows), 'verdict')} so far), "
-        "and the final numbers may differ"
+        "so the final numbers may differ"
     )
 
 
 def _repeated_verdict_error(
-    where: str, sample: SampleId, source: Source, other: str
+    where: str,
+    sample: SampleId,
+    source: Source,
+    other: str,
 ) -> VievalError:
     return VievalError(
         f"{where}: the verdict on {sample} by {source.name} {source.judge} "

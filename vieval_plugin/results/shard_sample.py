@@ -97,7 +97,9 @@ class ShardSample:
 
 
 def sample_shards(
-    path: Path, partial: bool = False, max_prompts: int = MOST_PROMPTS
+    path: Path,
+    partial: bool = False,
+    max_prompts: int = MOST_PROMPTS,
 ) -> ShardSample:
     """Count all verdicts of a folder of shards, and read those on a random sample of its prompts.
 
@@ -168,7 +170,11 @@ def _random_keys(table: Any, seed: int) -> NDArray[np.uint64]:
     return np.frombuffer(b"".join(digests), np.uint64)
 
 
-def _count(totals: FolderTotals, table: Any, names: Sequence[str]) -> None:
+def _count(
+    totals: FolderTotals,
+    table: Any,
+    names: Sequence[str],
+) -> None:
     from pyarrow import compute
 
     columns = list(score_columns(table, names))
@@ -185,7 +191,9 @@ def _count(totals: FolderTotals, table: Any, names: Sequence[str]) -> None:
 
 
 def _sampled_records(
-    opened: VerdictFolder, seed: int, last: np.uint64
+    opened: VerdictFolder,
+    seed: int,
+    last: np.uint64,
 ) -> Iterator[Record]:
     for _, table in verdict_tables(opened):
         rows = np.nonzero(_random_keys(table, seed) <= last)[0]
@@ -229,7 +237,7 @@ def _notes(
     repeated: int,
 ) -> Iterator[str]:
     if opened.note:
-        yield f"{opened.note}, and the final numbers may differ"
+        yield f"{opened.note}, so the final numbers may differ"
     if not draw.is_all:
         yield (
             f"{opened.folder.name}: counts use all {totals.verdicts:,} verdicts; "

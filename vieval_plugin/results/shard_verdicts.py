@@ -129,7 +129,10 @@ def score_columns(table: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]
 
 
 def verdict_batches(
-    folder: Path | str, columns: Sequence[str] | None = None, *, partial: bool = False
+    folder: Path | str,
+    columns: Sequence[str] | None = None,
+    *,
+    partial: bool = False,
 ) -> Iterator[Any]:
     """Yield the verdicts of a folder of shards as Arrow record batches of at most one
     shard, in input order.
@@ -281,7 +284,11 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
     return _only_match(records, opened.folder.name, name)
 
 
-def _only_match(records: Sequence[Record], folder: str, name: str) -> Record:
+def _only_match(
+    records: Sequence[Record],
+    folder: str,
+    name: str,
+) -> Record:
     """Return the one verdict of a name; VievalError if there is none, or several are."""
     if not records:
         raise VievalError(
@@ -342,7 +349,7 @@ class _InputRows:
             if (row.number, row.prompt) == (input_row.row, input_row.prompt):
                 return _add_digest(row.row.sample, input_row.digest)
         raise VievalError(
-            f"{input_row.file}: has no row {input_row.row}; restore the file"
+            f"{input_row.file}: row {input_row.row} is missing; restore the file"
         )
 
 
@@ -356,7 +363,7 @@ def _group_of(file: InputFile, row: int) -> tuple[int, int]:
         end += rows
         if row < end:
             return group, end
-    raise VievalError(f"{file.path}: has no row {row}; restore the file")
+    raise VievalError(f"{file.path}: row {row} is missing; restore the file")
 
 
 def _add_digest(judged: Judged, digest: str) -> Judged:

@@ -40,7 +40,9 @@ class Node:
 
 
 def outline(
-    record: Record, exchanges: Sequence[Exchange] = (), judged: Judged | None = None
+    record: Record,
+    exchanges: Sequence[Exchange] = (),
+    judged: Judged | None = None,
 ) -> Node:
     """Build the tree of a record by the paths of its steps, with questions and images
     from `exchanges` and texts from `judged`, if these are passed.
@@ -156,7 +158,11 @@ def _titles(record: Record, judge: JudgeSpec) -> Mapping[Path, str]:
     return titles
 
 
-def _node_at(nodes: dict[Path, Node], path: Path, titles: Mapping[Path, str]) -> Node:
+def _node_at(
+    nodes: dict[Path, Node],
+    path: Path,
+    titles: Mapping[Path, str],
+) -> Node:
     if path not in nodes:
         title = titles.get(path, "")
         nodes[path] = Node(f"{path[-1]} {title}".rstrip())
@@ -165,7 +171,11 @@ def _node_at(nodes: dict[Path, Node], path: Path, titles: Mapping[Path, str]) ->
     return nodes[path]
 
 
-def _leaf(step: Step, name: str, exchange: Exchange | None) -> Node:
+def _leaf(
+    step: Step,
+    name: str,
+    exchange: Exchange | None,
+) -> Node:
     lines = list(_answer_lines(step.answer))
     if step.reason and step.reason not in "\n".join(lines):
         lines.append(step.reason)

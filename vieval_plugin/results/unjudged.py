@@ -63,7 +63,9 @@ def is_run(path: Path) -> bool:
 
 
 def load_unjudged(
-    path: Path, options: Config | None = None, kind: str | None = None
+    path: Path,
+    options: Config | None = None,
+    kind: str | None = None,
 ) -> UnjudgedRun:
     """Load the images of a run, with the reasons for missing ones; earlier verdicts on
     them are dropped.
@@ -81,7 +83,8 @@ def load_unjudged(
     judges = dict[tuple[str, str], None]()
     folder = path if path.is_dir() else path.parent
     trusted = trusted_folders(options or current(), folder)
-    for file in (files := samples_files(path)):
+    files = samples_files(path)
+    for file in files:
         for number, line in enumerate(_lines(file), start=1):
             try:
                 host_row = read_json(line)
@@ -155,9 +158,8 @@ def _rows_of(
         return
     for response in responses_of(row):
         document = read_json(response)
-        if (
-            isinstance(document, dict) and "verdict" in document
-        ):  # to be judged by another judge
+        # to be judged by another judge
+        if isinstance(document, dict) and "verdict" in document:
             record = read_record(response, row["target"])
             if not isinstance(record.sample, Sample):
                 raise VievalError(
@@ -232,7 +234,11 @@ def made_of_row(
     image_model = real(file).parent.name
     image_counts = [len(answer.images) for answer in answers]
     yield from generated_images(
-        conditions, image_model, answers, max([1, *image_counts]), trusted
+        conditions,
+        image_model,
+        answers,
+        max([1, *image_counts]),
+        trusted,
     )
 
 
@@ -242,11 +248,13 @@ def _source_images(row: JsonObject) -> dict[str, Image]:
     """
     media = row.get("input_media")
     for image in media if isinstance(media, list) else ():
-        if isinstance(image, str) and (head := _DATA.match(image)):
+        if not isinstance(image, str):
+            continue
+        head = _DATA.match(image)
+        if head:
             with suppress(ValueError):
                 content = base64.b64decode(image[head.end() :], validate=True)
                 return {"source": Image(content)}
-            continue
-        if isinstance(image, str) and isfile(image):
+        elif isfile(image):
             return {"source": Image(path_of(image).absolute())}
     return {}

@@ -113,7 +113,11 @@ def _answers_file(
     return files.get(name) or next(iter(files.values()))
 
 
-def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
+def _verdict(
+    rows: Sequence[Row],
+    setting: str,
+    dependencies: bool,
+) -> Verdict:
     if not rows:
         step = Step(
             QUESTIONS,
@@ -159,7 +163,11 @@ def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
     )
 
 
-def _question(number: int, row: Row, setting: str) -> PromptQuestion:
+def _question(
+    number: int,
+    row: Row,
+    setting: str,
+) -> PromptQuestion:
     """Read a question; `dependency_id` lists the numbers of the questions that it
     depends on, and 0 or other texts mean none.
     """

@@ -239,7 +239,11 @@ def _read_metric(
     return verdicts
 
 
-def _metric_verdict(metric: AutoMetric, name: str, row: Any) -> Verdict:
+def _metric_verdict(
+    metric: AutoMetric,
+    name: str,
+    row: Any,
+) -> Verdict:
     value = None
     if isinstance(row, dict):
         value = number(row.get(name))

@@ -77,7 +77,11 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
     return Prepared(tuple(lines), not failed)
 
 
-def _download(file: PublishedFile, address: str, root: Path) -> Download:
+def _download(
+    file: PublishedFile,
+    address: str,
+    root: Path,
+) -> Download:
     def check(body: bytes) -> None:
         difference = file.difference(body)
         if difference:

@@ -10,6 +10,8 @@ from importlib import resources
 from itertools import chain
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
 from vieval_plugin.judges.contests import Judged
@@ -91,6 +93,9 @@ class TrackRecord:
     high: float
 
 
+_TRACK_RECORD = TypeAdapter(TrackRecord)
+
+
 def track_record(provenance: Provenance, aspect: str) -> TrackRecord | None:
     """Return the track record of a judge by a score, if verdicts with the same prompt
     pack and model were published; otherwise None.
@@ -111,15 +116,8 @@ def track_record(provenance: Provenance, aspect: str) -> TrackRecord | None:
             if (judge.name, judge.judge) == (row["name"], by) and (
                 provenance.backbone in {judge.version, judge.backbone} - {""}
             ):
-                return TrackRecord(
-                    benchmark_registry.benchmark(row["benchmark"]).title,
-                    better=int(row["better"]),
-                    agreed=int(row["agreed"]),
-                    equal=int(row["equal"]),
-                    told_apart=int(row["told_apart"]),
-                    low=float(row["low"]),
-                    high=float(row["high"]),
-                )
+                title = benchmark_registry.benchmark(row["benchmark"]).title
+                return _TRACK_RECORD.validate_python({**row, "benchmark": title})
     return None
 
 
@@ -200,7 +198,11 @@ def require_published(judge: PublishedJudge, root: Path) -> None:
             )
 
 
-def run_of(judge: PublishedJudge, root: Path, judged: Iterable[Judged | Record]) -> Run:
+def run_of(
+    judge: PublishedJudge,
+    root: Path,
+    judged: Iterable[Judged | Record],
+) -> Run:
     """Build a run from the verdicts of a published judge on samples or contests.
 
     Args:
