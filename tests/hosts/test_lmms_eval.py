@@ -209,7 +209,7 @@ def test_of_a_wildcard_what_only_scorers_can_answer_is_left_out_in_one_line(caps
     assert set(names) - set(kept) == scored
     [line] = capsys.readouterr().err.splitlines()
     assert line == (
-        f"vieval: left out: {', '.join(sorted(scored))} "
+        f"vieval: skipped tasks: {', '.join(sorted(scored))} "
         "(their judges are networks, which require --model vieval_scorer)"
     )
     assert set(left_out(names, "vieval_scorer")) == scored
@@ -225,7 +225,7 @@ def test_what_only_measures_is_left_the_judges_that_measure(capsys):
     assert set(kept) == expected | {f"vieval_demo_{judge}_tie" for judge in single}
     said = capsys.readouterr().err
     assert "their judges ask a model, so they require another --model" in said
-    with pytest.raises(VievalError, match="none of these tasks can run: "):
+    with pytest.raises(VievalError, match="cannot run these tasks: "):
         left_out(["imagenhub"], "vieval_scorer")
 
 

@@ -43,11 +43,11 @@ def test_a_wildcard_runs_what_is_there(small_cells, data, tmp_path, results_of, 
     expected = {f"imagenhub_viescore_{part}" for part in PREPARED}
     assert set(samples) == set(document["results"]) == expected
     lines = capsys.readouterr().err.splitlines()
-    [left_out] = [line for line in lines if line.startswith("vieval: left out: ")]
+    [left_out] = [line for line in lines if line.startswith("vieval: skipped tasks: ")]
     parts = ("mie", "sdig", "sdie", "mcic")
     unprepared = ", ".join(f"imagenhub_viescore_{part}" for part in parts)
     missing = "their data is missing; see `vieval tasks imagenhub`"
-    assert left_out == f"vieval: left out: {unprepared} ({missing})"
+    assert left_out == f"vieval: skipped tasks: {unprepared} ({missing})"
     count = sum(map(len, samples.values()))
     line = f"vieval: to judge: {count} by viescore, {2 * count} calls"
     assert lines.index(left_out) < lines.index(line)
@@ -85,7 +85,7 @@ ANYWHERE = "--model vieval_openai --model_args model=any,base_url=http://127.0.0
 def test_nothing_prepared_is_an_error_before_the_model_is_made(tmp_path, named):
     model = "--model qwen2_5_vl --model_args pretrained=/none --tasks"
     line = refused(*model.split(), named, data=tmp_path)
-    assert line.startswith("vieval: none of these tasks can run: ")
+    assert line.startswith("vieval: cannot run these tasks: ")
     assert "their data is missing; see `vieval tasks imagenhub`" in line
     assert f"{tmp_path}/" in line
 

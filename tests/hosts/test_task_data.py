@@ -52,7 +52,9 @@ def test_json_of_another_shape_is_refused_by_name(tmp_path, text):
 
 def test_a_list_that_names_no_sample_or_is_not_there_is_refused(tmp_path):
     (tmp_path / "uids.txt").write_text("9\n8\n")
-    with pytest.raises(VievalError, match="none of its 2 uids is in imagenhub/tie"):
+    with pytest.raises(
+        VievalError, match="its 2 uids do not match any sample of imagenhub/tie"
+    ):
         select_subset(SAMPLES, tmp_path / "uids.txt", {})
     with pytest.raises(VievalError, match="cannot read the list of uids"):
         select_subset(SAMPLES, tmp_path / "nowhere.txt", {})

@@ -38,7 +38,7 @@ def lines_of(progress, beginning):
 
 
 def wordings(progress):
-    return lines_of(progress, "ONE WORDING")
+    return lines_of(progress, "SAME WORDING")
 
 
 def not_applicable(reason):
@@ -87,7 +87,7 @@ def test_a_wording_of_more_than_half_of_a_judges_20_unread_replies_is_told():
     others = [unread(f"caption {n}") for n in range(9)]
     many = [unread(f"naturalness {n}") for n in range(300)]
     [line] = wordings(counted(*same, *others, judge="mine") + counted(*many))
-    said = "ONE WORDING: 11 of 20 unreadable replies of mine have the same wording"
+    said = "SAME WORDING: 11 of 20 unreadable replies of mine have the same wording"
     assert line == f"{said}: 'naturalness 10 artifacts 0'"
     assert not wordings(counted(*same, *others[:8]))  # 19 replies are too few
     # half is not more than half
@@ -98,7 +98,7 @@ def test_a_wording_of_more_than_half_of_a_judges_20_unread_replies_is_told():
     ("verdicts", "unread_count", "confirmed_count", "told"),
     [
         (20, 4, 1, []),
-        (20, 5, 1, ["YOUR JUDGE CANNOT BE READ: 5 of 20 verdicts are unreadable"]),
+        (20, 5, 1, ["UNREADABLE REPLIES: 5 of 20 verdicts"]),
         (20, 4, 2, ["ASKED TWICE: 2 answers had text around the JSON object"]),
         (4, 4, 0, []),  # too few verdicts to say so
     ],
@@ -116,7 +116,7 @@ def test_unread_and_repeated_are_told(verdicts, unread_count, confirmed_count, t
 def test_a_judge_whose_answers_are_cut_needs_room_and_no_schema():
     step = Step(("PQ",), Status.PARSE_FAILURE, answer="<think>", cut=True)
     cut = Verdict({}, Status.PARSE_FAILURE, trace=(step,))
-    [told] = lines_of(counted(*[cut] * 20), "YOUR JUDGE CANNOT BE READ")
+    [told] = lines_of(counted(*[cut] * 20), "UNREADABLE REPLIES")
     assert "raise `--max-tokens`" in told
     assert "schemas" not in told
 

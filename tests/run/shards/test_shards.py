@@ -230,9 +230,7 @@ def test_a_misread_run_leaves_nothing(vieval, tmp_path):
     path, out = write_tar(tmp_path / "a.tar", labelled()), tmp_path / "out"
     command = ("score", path, "--judge", "sharpness", "--out", out)
     err = vieval(*command, "--columns", "source=source", code=1).err
-    said = (
-        "none of the first 20 rows can be judged, so no questions were asked; sample 1"
-    )
+    said = "cannot judge any of the first 20 rows, so the run stopped; sample 1"
     assert f"{said}: missing source image" in err
     assert not out.exists()
     vieval(*command)
@@ -520,7 +518,7 @@ def test_verify_says_what_is_wrong(vieval, data, command, out):
     twice = pyarrow.concat_tables([kept.slice(1), kept.slice(1, 1)])
     parquet.write_table(twice, second)
     said = vieval("shards", out, "--verify", code=1).err
-    assert "contains a row more than once" in said
+    assert "contains the same row several times" in said
     (data / "part-1.parquet").write_bytes((data / "part-0.parquet").read_bytes())
     err = vieval("shards", out, "--verify", code=1).err
     changed = (
