@@ -123,8 +123,7 @@ def test_of_two_images_the_good_one_is_kept(tmp_path, bad, answer, reason, tries
 
 def test_an_item_that_names_no_image_costs_no_other(tmp_path):
     def answer(path, body):
-        images = server.images(body)
-        return 200, {"data": [{"b64_json": None}, images["data"][1]]}
+        return 200, {"data": [{"b64_json": None}, server.images(body)["data"][1]]}
 
     with FakeImageServer(answer) as server:
         [one], _ = answers(server, tmp_path, wanted(images=2))

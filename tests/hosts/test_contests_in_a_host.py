@@ -32,8 +32,7 @@ def scoring(request):
     """Sub-scores that say what those who drew the image know of it."""
     if not (images := shown(request)):
         return "yes"
-    ratings = rated()[images[-1]]
-    value = ratings["SC" if len(images) > 1 else "PQ"][0] * 10
+    value = rated()[images[-1]]["SC" if len(images) > 1 else "PQ"][0] * 10
     return json.dumps({"score": [value, value], "reasoning": "fine"})
 
 

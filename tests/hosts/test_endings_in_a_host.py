@@ -114,8 +114,7 @@ def test_a_list_of_runs_outlives_a_failing_one(lmms_eval, results_of, tmp_path):
 def test_of_several_processes_one_that_fails_waits_for_no_other(tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     given = ("--config", runs(tmp_path, "vieval_replay", "vieval_scorer"))
-    line = refusal(in_process.run, *given)
-    assert line.startswith("vieval: vieval_replay requires")
+    assert refusal(in_process.run, *given).startswith("vieval: vieval_replay requires")
     assert not (tmp_path / "1").exists()
 
 
@@ -134,8 +133,7 @@ def test_errors_steer_no_terminal():
     def failing():
         raise VievalError(NAME)
 
-    line = refusal(failing)
-    harmless_console(line)
+    harmless_console(refusal(failing))
 
 
 @pytest.mark.parametrize("model", ["vieval_openai", "openai"])

@@ -36,8 +36,7 @@ def test_the_group_is_the_mean_of_six_tags_with_an_interval(tmp_path, monkeypatc
     for number in range(len(prompts)):
         rng = np.random.default_rng(number)
         pixels = rng.integers(0, 256, (4, 5, 3), dtype=np.uint8)
-        picture = PIL.Image.fromarray(pixels).resize((80, 64))
-        picture.save(made / f"{number:05}.png")
+        PIL.Image.fromarray(pixels).resize((80, 64)).save(made / f"{number:05}.png")
     masks = tiny_segmenter.build(tmp_path / "masks", ("cat", "dog", "toy"))
     scorers = {
         "objects": {"model": str(masks)},

@@ -49,8 +49,7 @@ def noisy(picture, most, seed):
 
 
 def images(folder, name="mine"):
-    given = f"folder={folder},name={name}"
-    return ("--model", "vieval_images", "--model_args", given)
+    return ("--model", "vieval_images", "--model_args", f"folder={folder},name={name}")
 
 
 def run(tmp_path, arguments, task=SSIM, limit=6, more=(), **options):
@@ -223,8 +222,7 @@ def test_a_bad_prompt_is_one_line_before_anything_is_made(tmp_path, row, line):
     prompts.write_text(json.dumps(row) + "\n")
     (tmp_path / "a.png").write_bytes(b"")
     given = (images(tmp_path), "generate_prompts_sharpness")
-    generate = {"prompts": str(prompts)}
-    assert line in refusal(run, tmp_path, *given, generate=generate)
+    assert line in refusal(run, tmp_path, *given, generate={"prompts": str(prompts)})
 
 
 @pytest.fixture
@@ -241,8 +239,7 @@ def test_a_generator_of_the_host_is_judged(host_generator, tmp_path, form):
     for record in found:
         shown = np.asarray(decode(record.sample.images["source"])).astype(int)
         name = record.generation.image.rsplit("/", 1)[1]
-        made = np.asarray(decode(Image(tmp_path / "saved" / name)))
-        assert (made >= shown).all()
+        assert (np.asarray(decode(Image(tmp_path / "saved" / name))) >= shown).all()
 
 
 TEXT = "the generator returned only text: 'I cannot draw that.'"

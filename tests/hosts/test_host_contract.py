@@ -146,8 +146,7 @@ def test_each_sample_has_a_verdict_on_its_own_images_and_the_scores_of_python(ho
         expected = evaluate(samples, backbone=backbone, options=options)
     assert (len(samples), judged.failed) == (6, 0)
     for (name, verdict), same in zip(judged.verdicts.items(), expected, strict=True):
-        reasons = {step.label: step.reason for step in verdict.trace}
-        assert reasons == own_images(name)
+        assert {step.label: step.reason for step in verdict.trace} == own_images(name)
         assert (verdict.status, verdict.scores) == (same.status, same.scores)
 
 

@@ -32,8 +32,7 @@ def run(fake_generator, tmp_path, monkeypatch):
         about = {"kind": "tie", "images": {"source": str(source)}}
         about["texts"] = {"instruction": "add a hat"}
         rows = [{"uid": f"p{n}", **about} for n in range(limit)]
-        prompts = write_lines(tmp_path / "prompts.jsonl", rows)
-        generate = {"prompts": str(prompts)}
+        generate = {"prompts": str(write_lines(tmp_path / "prompts.jsonl", rows))}
         generate |= {"trusted": [str(one) for one in trusted]} if trusted else {}
         own = {"data": str(tmp_path / "kept"), "generate": generate}
         file = tmp_path / f"o{next(numbers)}.yaml"

@@ -59,8 +59,7 @@ def test_the_weights_of_several_metrics_come_from_the_options(evaluate, scorer_w
     [row, *_] = found.rows
     source = json.loads(row["filtered_resps"])["provenance"]
     assert source["backbone"] == "clip_score"
-    model = source["options"]["scorers"]["clip_score"]["model"]
-    assert model == weights["clip_score"]
+    assert source["options"]["scorers"]["clip_score"]["model"] == weights["clip_score"]
     # one of the options' by its name
     assert evaluate(*scorer("clip_i"), **judged).verdicts == found.verdicts
 

@@ -103,8 +103,7 @@ def test_a_spent_budget_ends_the_calls_and_usage_has_every_call(evaluate, server
     one_at_a_time = served("vieval_openai", server, num_concurrent=1)
     run = evaluate(*one_at_a_time, "--max_tokens", "1", limit=6)
     assert len(server.bodies) < 6
-    usage = json.dumps(run.document.get("usage", {}))
-    assert usage != "{}"
+    assert json.dumps(run.document.get("usage", {})) != "{}"
     assert "token budget" in json.dumps(list(run.verdicts.values()))
 
 

@@ -70,8 +70,7 @@ def test_names_are_unique_and_members_are_there():
 def test_every_task_asks_of_a_judge_what_it_knows():
     for task in tasks.tasks():
         judge = judge_registry.judge(task.judge)
-        benchmark = benchmark_registry.benchmark(task.benchmark)
-        assert task.part in benchmark.parts
+        assert task.part in benchmark_registry.benchmark(task.benchmark).parts
         assert task.setting in judge.settings or task.setting == judge.plain
 
 

@@ -43,8 +43,7 @@ def flow_factory_adapter(name):
     def rewards(judge, batch, prompts, **fields):
         with pytest.MonkeyPatch.context() as patch:
             bases = trainers.install_flow_factory(patch)
-            extra = {"judge": judge, **fields}
-            config = types.SimpleNamespace(extra_kwargs=extra)
+            config = types.SimpleNamespace(extra_kwargs={"judge": judge, **fields})
             given = {"prompt": prompts, "image": batch}
             path = f"{FACTORY}.{name}"
             return trainers.flow_factory(bases, path, config, given).tolist()

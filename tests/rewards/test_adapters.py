@@ -91,8 +91,7 @@ async def test_verl_omni_edits(server, store):
     entry = {"required": True, "reward": "viescore", **at(server)}
     judged = (verl_omni.compute_score, TENSOR[0], PROMPTS[0], entry)
     for source in ({"bytes": file.getvalue(), "path": None}, picture, PIXELS[1]):
-        found = await trainers.verl_omni(*judged, {"source_img": source})
-        assert 0 <= found <= 1
+        assert 0 <= await trainers.verl_omni(*judged, {"source_img": source}) <= 1
 
 
 def config(server, judge="viescore", **more):
@@ -124,8 +123,7 @@ def test_a_failed_member_is_neutral_if_asked(server, store, flow_factory):
         return flow_factory("JudgeGroupRewardModel", config(server, **fields), group)
 
     # each of three contests gives a win in all
-    shares = rewards(list(PIXELS), judge="pairwise")
-    assert shares.sum().item() == pytest.approx(1.5)
+    assert rewards(list(PIXELS), judge="pairwise").sum().item() == pytest.approx(1.5)
     torn = [PIXELS[0], PIXELS[1], b"torn"]
     with pytest.raises(VievalError, match="1 of 3 samples"):
         rewards(torn)

@@ -50,6 +50,5 @@ for number in range(5):
     batch[0, 0, 0] = 1.3 if number < 3 else 1.01
     pictures(batch)
 """
-    ran = run_process([sys.executable, "-c", script], check=True)
-    [line] = ran.stderr.splitlines()
+    [line] = run_process([sys.executable, "-c", script], check=True).stderr.splitlines()
     assert "3 of 10 images" in line

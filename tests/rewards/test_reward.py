@@ -78,8 +78,7 @@ def test_shares_of_wins_count_both_orders_and_no_member_whose_contest_failed():
         (vote("tie", "tie"), [0.75, 0.25, 0.5]),
         (failed(), [None, 0.25, None]),
     ):
-        found = win_shares(3, [first, middle, last])
-        assert [share for share, _ in found] == shares
+        assert [share for share, _ in win_shares(3, [first, middle, last])] == shares
 
 
 def values(*numbers):
@@ -91,8 +90,7 @@ def test_a_failed_member_has_the_mean_of_the_others_and_so_no_advantage():
     found = imputed(values(0.2, None, 0.6, 0.1), 0.25)
     assert [value.value for value in found] == pytest.approx([0.2, 0.3, 0.6, 0.1])
     assert [value.imputed for value in found] == [False, True, False, False]
-    mean = sum(value.value for value in found) / 4
-    assert found[1].value == pytest.approx(mean)
+    assert found[1].value == pytest.approx(sum(value.value for value in found) / 4)
 
 
 @pytest.mark.parametrize(

@@ -56,14 +56,11 @@ def test_rows_that_agree_in_uid_generator_and_draw_are_refused(tmp_path, vieval)
 )
 def test_no_image_is_dropped_or_worst_and_never_a_drawn_number(policy, scores):
     failed = [Observation("m", "1", {}, {}, Status.NO_IMAGE)]
-    options = StatisticsOptions(policy)
-    [one] = apply_failure_policy(failed, ("SC", "PQ", "O"), options)
+    [one] = apply_failure_policy(failed, ("SC", "PQ", "O"), StatisticsOptions(policy))
     assert dict(one.scores) == scores
 
 
 def test_the_penalty_of_a_second_image_is_drawn_for_itself():
     failed = [Observation("m", "1", {}, {}, Status.REFUSAL, draw=n) for n in range(40)]
-    options = StatisticsOptions("random")
-    filled = apply_failure_policy(failed, ("SC",), options)
-    drawn = [one.scores["SC"] for one in filled]
-    assert len(set(drawn)) > 5
+    filled = apply_failure_policy(failed, ("SC",), StatisticsOptions("random"))
+    assert len({one.scores["SC"] for one in filled}) > 5

@@ -96,8 +96,7 @@ def test_a_plan_of_10000_rows_is_what_the_server_counts(store, run, tmp_path):
         rows.append({"output": f"{number}.png", "prompt": prompt})
     many = write_lines(tmp_path / "many.jsonl", rows)
     with FakeServer() as server:
-        prices = split("--price-input 1 --price-output 4")
-        code, planned, _ = run(many, server, *prices)
+        code, planned, _ = run(many, server, *split("--price-input 1 --price-output 4"))
         assert code == 0
         store.unlink()
         server.reset_stats()
@@ -160,8 +159,7 @@ def test_what_the_pilot_paid_for_is_not_asked_again(store, samples, run):
 
 def test_seconds_are_told_as_a_range(store, samples, run):
     with FakeServer(latency=0.1) as server:
-        more = split("--num-concurrent 4 --judge vqascore")
-        _, said, _ = run(samples, server, *more)
+        _, said, _ = run(samples, server, *split("--num-concurrent 4 --judge vqascore"))
     form = r"seconds: ([\d.]+) if 4 concurrent requests .*, ([\d.]+) at"
     fastest, slowest = map(float, re.search(form, said).groups())
     # 40 calls of a tenth of a second, four at once, on a busy machine

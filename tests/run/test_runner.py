@@ -92,8 +92,7 @@ async def judge(jobs, backbones, *, config=NO_STORE, concurrent=8, progress=None
     how = {"live": concurrent, "bar": False}
     with opened_store(config) as store:
         async with Backbones(backbones, store, progress.usage, seed) as asked:
-            ask = asked.answer
-            await judge_each(jobs, ask, progress, ended, store=store, **how)
+            await judge_each(jobs, asked.answer, progress, ended, store=store, **how)
     return outcomes
 
 
@@ -170,8 +169,7 @@ async def test_an_unreadable_reply_is_asked_again_with_the_error():
     assert outcome.verdict.status is Status.REPAIRED
     assert outcome.verdict.scores["SC"] == 0.3
     second = reply({"messages": [{"role": "assistant"}]})
-    answers = [step.answer for step in outcome.verdict.trace]
-    assert answers == ["I like it.", second] * 2
+    assert [step.answer for step in outcome.verdict.trace] == ["I like it.", second] * 2
 
 
 async def test_the_summary_says_what_was_tried_again_and_what_failed():

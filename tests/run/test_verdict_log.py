@@ -58,8 +58,7 @@ def test_the_fields_of_a_line_are_those_of_the_page(tmp_path):
     told = {"answer": "{}", "reason": "text around it", "attempt": 1}
     step = Step(("SC",), Status.REPAIRED, {"SC": 5.0}, **told)
     scores, bounds = {"SC": 0.5}, {"SC": (0.4, 0.6)}
-    status = Status.REPAIRED
-    verdict = Verdict(scores, status, "blurred", (step,), bounds, ("a rule",))
+    verdict = Verdict(scores, Status.REPAIRED, "blurred", (step,), bounds, ("a rule",))
     choice = Choice({"forward": "first"}, {"forward": 0.5}, ({"SC": 0.5}, {"SC": 0.4}))
     about = {"draw": 1, "tags": ("a",), "category": "c", "group": "g"}
     of_sample, of_contest = (

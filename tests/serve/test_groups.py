@@ -60,8 +60,7 @@ def test_a_failed_member_is_neutral_only_where_the_request_is_a_group(server):
 def test_tied_groups_are_counted(server):
     tied = 'vieval_groups_total{reward="sharp",values="tied"}'
     with judged_by(server, "--reward", "sharp=sharpness") as running:
-        client = FlowFactory(f"{running.url}/sharp/group")
-        client.rewards(PROMPTS, [IMAGES[0]] * 4)
+        FlowFactory(f"{running.url}/sharp/group").rewards(PROMPTS, [IMAGES[0]] * 4)
         assert running.metrics()[tied] == 1
 
 

@@ -138,8 +138,7 @@ def test_flow_factory_hears_how_many_failed_and_what_does_not_fit(server):
 
 def test_one_image_that_is_none_costs_unirl_its_sample_alone(server):
     with judged_by(server) as running:
-        client = UniRL(f"{running.url}/unirl")
-        answer = client.score(PROMPTS[:2], [IMAGES[0], b"torn"])
+        answer = UniRL(f"{running.url}/unirl").score(PROMPTS[:2], [IMAGES[0], b"torn"])
     first, second = answer["results"]
     assert list(first["r"]) == ["value"]
     assert (second, list(answer["errors"][1])) == ({}, ["r"])

@@ -56,8 +56,7 @@ def row(index=0, response="{}", by="us"):
 
 
 def test_a_cell_says_which_verdict_is_meant():
-    verdict = Verdict({"SC": 1 / 3, "PQ": 1.0}, Status.OK)
-    text = cell(verdict, row())
+    text = cell(Verdict({"SC": 1 / 3, "PQ": 1.0}, Status.OK), row())
     assert read_cell(text) == SheetCell("us", row().digest, False)
     assert len(text) < 1000
     failed = cell(Verdict({}, Status.API_ERROR), row())
@@ -85,12 +84,10 @@ def test_verdicts_that_a_sheet_means_come_from_any_run(tmp_path):
     }
     found = [verdict.response for verdict in finish(new, wanted)]
     assert found == list(responses.values())
-    lines = read_lines(new.samples)
-    found = {line["doc_id"]: line["filtered_resps"] for line in lines}
+    found = {line["doc_id"]: line["filtered_resps"] for line in read_lines(new.samples)}
     assert list(found.items()) == [(n, [text]) for n, text in responses.items()]
     assert new.parts() == []
-    lost = SheetCell("us", "0" * 16, False)
-    line = refusal(finish, new, {0: wanted[0], 7: lost})
+    line = refusal(finish, new, {0: wanted[0], 7: SheetCell("us", "0" * 16, False)})
     assert "missing 1 of 2 verdicts of the sheet" in line
 
 

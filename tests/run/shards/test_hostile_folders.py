@@ -84,8 +84,7 @@ def test_a_data_set_without_images_leaves_no_folder_behind(vieval, tmp_path, out
     part_0 = tmp_path / "data" / "part-0.parquet"
     (tmp_path / "empty").mkdir()
     write_parquet(tmp_path / "data", 1, 20, 10)
-    table = parquet.read_table(part_0)
-    parquet.write_table(table.drop_columns("image"), part_0)
+    parquet.write_table(parquet.read_table(part_0).drop_columns("image"), part_0)
     write_tar(tmp_path / "tars" / "a.tar", {"1": {"txt": b"a thing"}})
     before = set(tmp_path.rglob("*"))
     for data in ("data", "tars"):

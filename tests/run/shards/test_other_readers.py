@@ -38,8 +38,7 @@ def _by_datasets(files, cache):
 
 
 def _by_duckdb(files, cache):
-    duckdb = pytest.importorskip("duckdb")
-    query = duckdb.sql(f"SELECT * FROM read_parquet({files})")
+    query = pytest.importorskip("duckdb").sql(f"SELECT * FROM read_parquet({files})")
     names = query.columns
     return [dict(zip(names, row, strict=True)) for row in query.fetchall()]
 

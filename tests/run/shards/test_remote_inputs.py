@@ -64,8 +64,7 @@ def test_a_bucket_equals_a_disk(vieval, server, bucket, data, tmp_path, extra):
     vieval(*arguments(data, tmp_path / "local", server, *small))
     command = arguments(bucket.address("data"), out, server, *small, *extra)
     vieval(*command)
-    found = ordered(plain(verdicts(out)))
-    assert found == plain(verdicts(tmp_path / "local"))
+    assert ordered(plain(verdicts(out))) == plain(verdicts(tmp_path / "local"))
     plan = json.loads((out / "plan.json").read_text())
     assert plan["root"] == bucket.address("data")
     paths = [file["path"] for file in plan["files"]]

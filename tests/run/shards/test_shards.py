@@ -101,8 +101,7 @@ def test_another_limit_is_another_run(vieval, server, data, tmp_path, out):
     counted = "(rows are counted when their shard is done)"
     assert counted not in printed
     next((out / "verdicts").iterdir()).unlink()
-    found = vieval("shards", out).out
-    assert f"of 20, limited to the first 20 rows {counted}" in found
+    assert f"of 20, limited to the first 20 rows {counted}" in vieval("shards", out).out
     vieval(*command, "--limit", "20")
     verified = vieval("shards", out, "--verify").out
     assert "complete: each of the first 20 rows has exactly one verdict" in verified
@@ -217,8 +216,7 @@ def captioned(number=40, text=b"a thing"):
 def test_a_source_of_plain_words_makes_no_edit_of_a_tar(vieval, tmp_path, out):
     path = write_tar(tmp_path / "a.tar", labelled())
     printed = vieval("score", path, "--judge", "sharpness", "--out", out)
-    found = {(row["status"], row["kind"]) for row in verdicts(out)}
-    assert found == {("ok", "tig")}
+    assert {(row["status"], row["kind"]) for row in verdicts(out)} == {("ok", "tig")}
     line = (
         "ignoring column 'source', which does not hold images (for example, 'laion'); read it "
         "with --columns category=source"
@@ -272,8 +270,7 @@ def test_a_folder_is_planned_by_its_index(vieval, data, tmp_path, monkeypatch, n
 
 
 def test_the_plan_of_a_tar_is_what_judging_it_costs(vieval, server, tmp_path, out):
-    path = write_tar(tmp_path / "a.tar", captioned())
-    command = arguments(path, out, server)
+    command = arguments(write_tar(tmp_path / "a.tar", captioned()), out, server)
     planned = vieval(*command, "--plan").out
     before = server.stats()["requests"]
     vieval(*command)
@@ -285,8 +282,7 @@ def test_a_tar_that_was_replaced_is_refused(vieval, server, tmp_path, out):
     command = arguments(path, out, server, *SMALL)
     vieval(*command, "--budget", "20", code=1)
     write_tar(path, dict(reversed(captioned(20, b"new").items())))
-    printed = vieval(*command, code=1)
-    assert "changed since it was indexed" in printed.err
+    assert "changed since it was indexed" in vieval(*command, code=1).err
     assert len(verdicts(out)) == 8
 
 
@@ -342,8 +338,7 @@ def test_a_missing_column_is_told_first(vieval, server, data, out):
 
 def test_an_unwritable_folder_is_told_first(vieval, server, data, out):
     out.write_text("a file")
-    said = vieval(*arguments(data, out, server), code=1).err
-    assert "cannot write" in said
+    assert "cannot write" in vieval(*arguments(data, out, server), code=1).err
     assert server.stats()["requests"] == 0
 
 
@@ -384,8 +379,7 @@ def test_at_most_three_shards_are_open(data, vieval, out):
         process = start(*arguments(data, out, server, *SMALL, *more))
         stats = server.stats
         until(lambda: stats()["in_flight"] == 1 and stats()["requests"] > 30)
-        notes = list((out / "under_way").iterdir())
-        assert 1 <= len(notes) <= 3
+        assert 1 <= len(list((out / "under_way").iterdir())) <= 3
         ended(process)
     assert len(verdicts(out)) == 120
 
@@ -397,8 +391,7 @@ def test_failing_shards_are_not_written(vieval, data, out):
         command = arguments(data, out, server, *SMALL)
         assert "3 shards in a row were not written" in vieval(*command, code=1).err
         assert server.stats()["requests"] < 220
-        found = verdicts(out)
-        assert 0 < len(found) < 60
+        assert 0 < len(verdicts(out)) < 60
         broken.clear()
         vieval(*command)
     assert len(verdicts(out)) == 120
@@ -409,8 +402,7 @@ def test_unreadable_replies_are_failures(vieval, data, status, out):
     filtered = {"faults": lambda number, body: Fault("content_filter")}
     answers = filtered if status == "refusal" else {}
     with FakeServer(reply=lambda chat: "I cannot say.", **answers) as server:
-        command = arguments(data, out, server, *SMALL)
-        said = vieval(*command, code=1).err
+        said = vieval(*arguments(data, out, server, *SMALL), code=1).err
         failed = (
             rf"(8 of 8|4 of 4) rows failed, more than --max-failures 0.2 .*\({status}: "
         )
@@ -435,8 +427,7 @@ def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, out):
     assert f"{none}, but the folder is {complete}" in printed
     with FakeServer() as server:
         vieval(*again, server.base_url)
-    shown = vieval("shards", out, "--verify").out.splitlines()[-1]
-    assert complete in shown
+    assert complete in vieval("shards", out, "--verify").out.splitlines()[-1]
 
 
 def test_a_column_that_is_no_text_is_named(vieval, server, data, tmp_path):
@@ -494,8 +485,7 @@ def test_a_killed_worker_leaves_no_shard(vieval, command, out):
 def test_two_drivers_at_once_share_the_work(data, out):
     with FakeServer(latency=0.02) as server:
         command = arguments(data, out, server, *SMALL, "--num-concurrent", "4")
-        both = [start(*command), start(*command)]
-        for process in both:
+        for process in [start(*command), start(*command)]:
             ended(process)
         asked = server.stats()["requests"]
     found = [row["uid"] for row in verdicts(out)]
@@ -537,8 +527,7 @@ def test_verify_finds_an_image_that_is_another(vieval, server, tmp_path, out):
     table = {"uid": ["a", "a", "b"], "image": names, "prompt": ["x"] * 3}
     parquet.write_table(pyarrow.table(table), folder / "a.parquet")
     vieval(*arguments(folder, out, server, "--rows-per-shard", "1"))
-    shown = vieval("shards", out, "--verify").out
-    assert "2 rows have the same uid" in shown
+    assert "2 rows have the same uid" in vieval("shards", out, "--verify").out
     (folder / "1.jpg").write_bytes(picture(9))
     printed = vieval("shards", out, "--verify", code=1)
     assert "a.parquet: the image of row 1 has changed" in printed.err
@@ -552,8 +541,7 @@ def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, out):
         return Fault("overlong") if is_broken else None
 
     with FakeServer(faults=faults) as server:
-        command = arguments(data, out, server, *SMALL, "--max-failures", "1")
-        vieval(*command)
+        vieval(*arguments(data, out, server, *SMALL, "--max-failures", "1"))
         before = verdicts(out)
         failed = [row["uid"] for row in before if row["status"] == "api_error"]
         assert failed == ["u7", *(f"u{number}" for number in range(70, 80))]
