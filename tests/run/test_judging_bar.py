@@ -1,6 +1,4 @@
-"""Progress of a run on stderr: a bar on a terminal, a line each tenth elsewhere, and a word
-where no answer comes.
-"""
+"""Progress on stderr: a bar on a terminal, else a line each tenth; silence is told."""
 
 import sys
 import time
@@ -14,9 +12,8 @@ from vieval_plugin.run.progress import Progress
 
 @pytest.fixture(autouse=True)
 def outside_a_notebook(monkeypatch):
-    monkeypatch.delitem(
-        sys.modules, "ipykernel", raising=False
-    )  # which another test may have imported
+    # which another test may have imported
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
 
 
 @pytest.mark.parametrize("on_terminal", [True, False])
