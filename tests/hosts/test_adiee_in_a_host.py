@@ -4,9 +4,6 @@ import math
 
 import pytest
 
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
-
 from tests import in_process, tiny_model
 from tests.extras import VLLM_URL, served_by_vllm
 from tests.fake_server import FakeServer

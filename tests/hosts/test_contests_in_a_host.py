@@ -5,9 +5,6 @@ import re
 
 import pytest
 
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
-
 from tests import in_process
 from tests.fake_server import FakeServer
 from tests.in_process import demo, pixels, rated, served, shown

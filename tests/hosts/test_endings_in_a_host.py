@@ -8,9 +8,6 @@ from dataclasses import replace
 import PIL.ImageFile
 import pytest
 
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
-
 from tests import in_process
 from tests.fake_server import FakeServer
 from tests.harmless import NAME, harmless_console

@@ -5,8 +5,6 @@ import json
 
 import pytest
 
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-
 from tests import in_process
 from tests.fake_server import FakeServer
 from tests.imagenhub_site import REDUCED

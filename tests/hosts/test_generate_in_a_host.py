@@ -21,8 +21,6 @@ from vieval_plugin.judges.protocol import Image
 from vieval_plugin.results import rows as own
 from vieval_plugin.results.host_samples import records_of
 
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-
 SSIM = "generate_vieval_demo_ssim_tie"
 
 

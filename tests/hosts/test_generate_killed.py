@@ -15,8 +15,6 @@ from tests.fake_server import FakeServer, Fault
 from tests.work import until
 from vieval_plugin.results.host_samples import records_of
 
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-
 TASK, PROMPTS = "generate_vieval_demo_viescore_tig", 8
 
 

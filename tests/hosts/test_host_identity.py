@@ -3,10 +3,6 @@
 from unittest.mock import MagicMock
 
 import pytest
-
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
-
 from lmms_eval.api.model import lmms
 
 from tests import in_process

@@ -14,12 +14,6 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
-
-from tests.refusals import refusal
-
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
-
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 from lmms_eval.api.model import lmms
 
@@ -27,6 +21,7 @@ from tests import tiny_model
 from tests.fake_server import FakeServer, Fault
 from tests.in_process import demo, label_of, naming_images, own_images, served
 from tests.playing import scripted
+from tests.refusals import refusal
 from vieval_plugin.hosts.lmms_eval import answering, register
 from vieval_plugin.hosts.lmms_eval.answering import JudgeRequest
 from vieval_plugin.hosts.lmms_eval.task import REQUEST_TYPE

@@ -21,8 +21,6 @@ from vieval_plugin import Judge
 from vieval_plugin.judges import registry
 from vieval_plugin.text.errors import VievalError
 
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-
 TASK = """
 task: judged_by_vieval
 dataset_path: json

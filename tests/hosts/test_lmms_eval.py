@@ -4,18 +4,14 @@ import itertools
 import json
 
 import pytest
-
-from tests.refusals import refusal
-from vieval_plugin.benchmarks import tasks
-from vieval_plugin.text.errors import VievalError
-
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-
 from lmms_eval.tasks import get_task_dict
 
 from tests import in_process
 from tests.in_process import refused, replay
+from tests.refusals import refusal
+from vieval_plugin.benchmarks import tasks
 from vieval_plugin.hosts.lmms_eval import answerable, task_index
+from vieval_plugin.text.errors import VievalError
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
-
 from tests import in_process
 from tests.builders import a_sample
 from tests.fake_server import FakeServer

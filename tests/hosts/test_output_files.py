@@ -13,8 +13,6 @@ from tests.fake_server import FakeServer
 from tests.stored_results import write_lines
 from vieval_plugin.results.host_samples import records_of
 
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-
 TASK = "generate_prompts_sharpness"
 
 

@@ -9,10 +9,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
-
 from PIL import Image
 
 from tests import pairs

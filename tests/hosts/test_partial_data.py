@@ -4,8 +4,6 @@ import re
 
 import pytest
 
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-
 from tests import in_process
 from tests.fake_server import FakeServer
 from tests.in_process import refused, replay

@@ -11,9 +11,6 @@ import threading
 
 import pytest
 
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
-
 from tests import in_process
 from tests.fake_server import FakeServer, Fault
 from tests.in_process import (

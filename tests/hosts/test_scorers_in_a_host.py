@@ -7,8 +7,6 @@ import pytest
 from tests import in_process
 from tests.in_process import refused, replay
 
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-
 pytestmark = pytest.mark.usefixtures("no_downloads")
 TASKS = {"clip_score": "tig", "clip_i": "sdig", "dino": "mcic", "lpips": "tie"}
 

@@ -9,14 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.refusals import refusal
-from tests.work import run_process
-
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
-
 from tests.fake_server import FakeServer, Fault
 from tests.in_process import TIE, options_file, served
+from tests.refusals import refusal
+from tests.work import run_process
 from vieval_plugin.hosts.lmms_eval import settings
 
 GOOD = '{"score": [3, 4], "reasoning": "fine"}'

@@ -1,9 +1,5 @@
 """The YAML files of tasks and the table they are written from agree."""
 
-import pytest
-
-pytest.importorskip("lmms_eval", reason="needs the lmms-eval extra")
-
 from lmms_eval.tasks import TaskManager
 from lmms_eval.utils import load_yaml_config
 
