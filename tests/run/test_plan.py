@@ -1,7 +1,6 @@
 """What a run would cost, told from a pilot of eight: beside what the run then costs."""
 
 import json
-import random
 import re
 from shlex import split
 
@@ -74,27 +73,6 @@ def test_a_run_costs_what_its_plan_says(store, samples, run, tmp_path, judge):
     assert most == pytest.approx(expected, rel=0.01)
     names = ("calls", "tokens", "price")
     assert "(" not in "".join(line for line in rest if line.startswith(names))
-
-
-@pytest.mark.slow
-def test_a_plan_of_10000_rows_is_what_the_server_counts(store, run, tmp_path):
-    words = random.Random(0)
-    rows = []
-    for number in range(10_000):
-        an_image_file(tmp_path / f"{number}.png", (number % 256, number // 256, 0))
-        prompt = "a cube " * words.randint(1, 30)
-        rows.append({"output": f"{number}.png", "prompt": prompt})
-    many = write_lines(tmp_path / "many.jsonl", rows)
-    with FakeServer() as server:
-        code, planned, _ = run(many, server, *split("--price-input 1 --price-output 4"))
-        store.unlink()
-        server.reset_stats()
-        assert (code, run(many, server, plan=False)[0]) == (0, 0)
-        counted = server.stats()
-    assert numbers("calls", planned) == [counted["requests"]]
-    for name, kind in (("tokens in", "prompt"), ("tokens out", "completion")):
-        tokens = counted["tokens"][kind]
-        assert numbers(name, planned)[0] == pytest.approx(tokens, rel=0.05)
 
 
 def test_cached_tokens_cost_what_they_cost(store, samples, run):

@@ -1,6 +1,7 @@
 """Test bounds of the server: what is too much or too slow is refused or closed."""
 
 import json
+import resource
 import socket
 import time
 import zlib
@@ -11,7 +12,7 @@ import pytest
 
 from tests.pictures import encoded as picture_file
 from tests.pictures import plain, png_of
-from tests.serve.serving import judged_by, row, serving
+from tests.serve.serving import judged_by, row, serve_process, serving
 from tests.work import until
 from vieval_plugin import images
 
@@ -252,3 +253,24 @@ def test_connections_that_say_nothing_lock_nobody_out():
         for _ in range(20):
             opened.enter_context(connected(running))
         assert fine(running)
+
+
+@pytest.mark.slow
+def test_ten_thousand_connections_that_say_nothing():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 10_500 if hard == resource.RLIM_INFINITY else min(10_500, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    process = serve_process("--reward", "r=sharpness")
+    try:
+        with process as (server, running), ExitStack() as opened:
+            running.get("/health")
+            place = ("127.0.0.1", running.port)
+            for _ in range(min(10_000, wanted - 400)):
+                opened.enter_context(socket.create_connection(place, timeout=GUARD))
+            asked = {"samples": [row(plain("red"), kind="tig")]}
+            status, answer = running.post("/v1/judge", asked)
+            assert (status, answer["failed"]) == (200, [])
+            until(lambda: running.metrics()["vieval_connections_open"] <= 1)
+            assert server.poll() is None
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

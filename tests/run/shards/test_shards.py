@@ -16,6 +16,7 @@ import pytest
 
 from tests.fake_server import FakeServer, Fault
 from tests.local_site import answering
+from tests.refusals import refuses
 from tests.shard_runs import (
     arguments,
     ended,
@@ -34,6 +35,7 @@ from tests.shard_runs import (
 from tests.work import until
 from vieval_plugin import __version__
 from vieval_plugin.config import Config
+from vieval_plugin.run.shards.passes import part_of
 from vieval_plugin.run.shards.start import MOST_STORED, choose_store
 
 pytestmark = pytest.mark.usefixtures("no_store")
@@ -635,3 +637,21 @@ def test_many_rows_are_stored_only_where_the_options_say_so(tmp_path):
     kept = choose_store(asked_for, MOST_STORED + 1, is_shared=True).store
     name = f"replies-{socket.gethostname()}.sqlite"
     assert (kept.use, kept.path) == (True, tmp_path / name)
+
+
+def test_parts_share_the_row_groups(vieval, data, tmp_path, server):
+    command = arguments(data, tmp_path / "out", server, *SMALL)
+    for part in ("1/3", "3/3", "2/3"):
+        before = {row["uid"] for row in verdicts(tmp_path / "out")}
+        vieval(*command, "--part", part)
+        assert len(verdicts(tmp_path / "out")) == len(before) + 40
+    assert [row["uid"] for row in verdicts(tmp_path / "out")] == EVERY
+
+
+def test_a_part_is_that_of_a_slurm_array():
+    named = {"ID": "5", "COUNT": "4", "MIN": "3"}
+    array = {f"SLURM_ARRAY_TASK_{name}": value for name, value in named.items()}
+    assert part_of("auto", array) == (2, 4)
+    for named in ("0/4", "5/4", "x", "auto"):
+        refuses("part", part_of, named, {})
+    refuses("part", part_of, "auto", {**array, "SLURM_ARRAY_TASK_ID": "9"})
