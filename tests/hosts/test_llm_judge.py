@@ -205,7 +205,7 @@ def test_they_are_there_whichever_module_is_imported_first(first):
     assert done.stdout.splitlines()[-1:] == ["sharpness True"], done.stderr[-2000:]
 
 
-def test_every_judge_is_there_and_the_hosts_own_stay(server):
+def test_every_judge_is_there_and_the_hosts_own_stay(server, monkeypatch):
     from lmms_eval.llm_judge import ProviderFactory
     from lmms_eval.llm_judge.providers import OpenAIProvider
 
@@ -214,6 +214,8 @@ def test_every_judge_is_there_and_the_hosts_own_stay(server):
     assert {f"vieval_{name}" for name in registry.judges()} <= ours
     assert known["openai"] is OpenAIProvider
     assert len(known) - len(ours) == 7
+    monkeypatch.setenv("API_TYPE", "vieval_sharpness")
+    assert ProviderFactory.create_provider().judge == "sharpness"
 
 
 def test_a_judge_in_a_setting_has_the_name_of_both(server):
@@ -255,13 +257,6 @@ def test_a_mistake_in_the_options_is_said(server, tmp_path, monkeypatch):
     (tmp_path / "wrong.yaml").write_text("judges: {viescore: {pq_input: true}}")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "wrong.yaml"))
     refuses("pq_input", judge, "viescore", "mistaken")
-
-
-def test_the_environment_may_choose_one(server, monkeypatch):
-    from lmms_eval.llm_judge import ProviderFactory
-
-    monkeypatch.setenv("API_TYPE", "vieval_sharpness")
-    assert ProviderFactory.create_provider().judge == "sharpness"
 
 
 def test_an_image_is_a_path_base64_bytes_or_a_picture(server, tmp_path):

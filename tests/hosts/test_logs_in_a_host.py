@@ -4,8 +4,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from tests import in_process
 from tests.builders import a_sample
 from tests.fake_server import FakeServer
@@ -18,7 +16,7 @@ GOOD = '{"score": [3, 4], "reasoning": "fine"}'
 SSIM = "vieval_demo_ssim_tie"
 
 
-def test_a_logged_sample_shows_its_prompt_and_its_images(evaluate):
+def test_a_logged_sample_shows_its_prompt_and_its_images(evaluate, tmp_path):
     run = evaluate("--model", "vieval_scorer", tasks=SSIM, limit=3)
     assert len(run.rows) == 3
     for row in run.rows:
@@ -29,6 +27,12 @@ def test_a_logged_sample_shows_its_prompt_and_its_images(evaluate):
         assert row["input"].splitlines() == [*shown, "task type: tie"]
         # the demo's images are drawn in memory, and an id is not a path
         assert "input_media" not in row
+    # results without a model are named too
+    on_cpu = ("--model", "vieval_scorer", "--model_args", "device=cpu")
+    for named in (run, evaluate(*on_cpu, tasks=SSIM, limit=1)):
+        assert named.document["model_name"] == "vieval_scorer"
+    folders = {path.parent.name for path in tmp_path.rglob("*_results.json")}
+    assert folders == {"vieval_scorer"}
 
 
 def test_images_that_are_files_are_logged_by_path(evaluate, prepared_data):
@@ -94,14 +98,6 @@ def test_images_of_a_table_are_not_repeated_in_logs(tmp_path):
     images = {**sample.images, "output": Image(b"png", origin=cell)}
     shown = image_files(replace(sample, images=images))
     assert shown == {"source": str(tmp_path / "s.png")}
-
-
-@pytest.mark.parametrize("arguments", [(), ("--model_args", "device=cpu")])
-def test_results_without_a_model_are_named(evaluate, tmp_path, arguments):
-    run = evaluate("--model", "vieval_scorer", *arguments, tasks=SSIM, limit=1)
-    assert run.document["model_name"] == "vieval_scorer"
-    [results] = tmp_path.rglob("*_results.json")
-    assert results.parent.name == "vieval_scorer"
 
 
 def test_a_task_of_the_users_with_our_name_is_told(tmp_path, capsys):

@@ -56,14 +56,11 @@ def test_a_copy_below_include_path_takes_the_place_of_ours(tmp_path):
     assert manager._get_config(name)["task_alias"] == "mine"
 
 
-def test_names_are_unique_and_members_are_there():
+def test_every_task_asks_of_a_judge_what_it_knows_and_members_are_there():
     names = [one.name for one in (*tasks.tasks(), *tasks.groups())]
     assert len(names) == len(set(names))
     for group in tasks.groups():
         assert set(group.members) <= set(names), group.name
-
-
-def test_every_task_asks_of_a_judge_what_it_knows():
     for task in tasks.tasks():
         judge = judge_registry.judge(task.judge)
         is_plain = task.setting == judge.plain

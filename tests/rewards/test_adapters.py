@@ -63,10 +63,13 @@ def test_flow_grpo_for_edits_has_a_source(server, store):
     assert reward(PIXELS, PROMPTS, None, ref_images=sources)[0] == known
 
 
-def test_a_reward_opens_again_where_it_is_sent():
+def test_a_reward_opens_again_where_it_is_sent_and_options_may_be_a_file(tmp_path):
+    (tmp_path / "options.yaml").write_text("store: {use: false}")
     reward = judge_reward("sharpness", options=NO_STORE)("cpu")
-    found = pickle.loads(pickle.dumps(reward))(PIXELS, PROMPTS)
-    assert found == (reward(PIXELS, PROMPTS))
+    sent = pickle.loads(pickle.dumps(reward))
+    by_file = judge_reward("sharpness", options=str(tmp_path / "options.yaml"))("cpu")
+    found = reward(PIXELS, PROMPTS)
+    assert sent(PIXELS, PROMPTS) == by_file(PIXELS, PROMPTS) == found
 
 
 def test_images_that_are_none_are_refused():
@@ -177,13 +180,6 @@ def test_jpeg_is_sent_where_it_is_asked_for(server, store, form, magic):
     opened = judge_reward("viescore", image_format=form, **at(server))("cpu")
     for sample in opened.reward.samples(PROMPTS, PIXELS):
         assert sample.images["output"].source.startswith(magic)
-
-
-def test_options_may_be_a_file(tmp_path):
-    (tmp_path / "options.yaml").write_text("store: {use: false}")
-    rewards = lambda options: judge_reward("sharpness", options=options)("cpu")
-    found = rewards(str(tmp_path / "options.yaml"))(PIXELS, PROMPTS)
-    assert found == rewards(NO_STORE)(PIXELS, PROMPTS)
 
 
 async def test_one_picture_is_meant():

@@ -139,12 +139,6 @@ def test_without_tokens_no_price_is_made_up(store, samples, run, monkeypatch):
     assert "price: unknown, because the token counts are unknown" in said
 
 
-def test_a_judge_that_asks_no_model_costs_time_alone(store, samples, run):
-    code, said, _ = run(samples, None, "--judge", "sharpness")
-    assert code == 0
-    assert re.search("calls: 0, tokens: 0, price: 0\n(.*\n)*seconds: about ", said)
-
-
 def test_stored_scores_of_a_network_are_no_calls(store, samples, run, scorer_weights):
     command = ("--judge", "clip_score", "--scorer", str(scorer_weights["clip_score"]))
     run(samples, None, *command)
@@ -155,10 +149,15 @@ def test_stored_scores_of_a_network_are_no_calls(store, samples, run, scorer_wei
     )
 
 
-def test_several_judges_have_a_plan_each(store, samples, run):
+def test_several_judges_have_a_plan_each_and_measuring_costs_time_alone(
+    store, samples, run
+):
     with FakeServer() as server:
         _, said, _ = run(samples, server, *split("--judge viescore --judge sharpness"))
     assert re.findall("^plan: (.*?),", said, re.M) == ["viescore by fake", "sharpness"]
+    measured = said.partition("plan: sharpness")[2]
+    assert "calls: 0, tokens: 0, price: 0\n" in measured
+    assert "seconds: about " in measured
 
 
 def test_a_failing_pilot_is_one_line(store, samples, run, tmp_path):

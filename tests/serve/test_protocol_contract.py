@@ -72,6 +72,7 @@ def test_rewards_are_those_of_score(trainer, sources, server, score, tmp_path):
 def test_a_backbone_that_is_dead_ends_training_with_the_reason(trainer, store):
     with FakeServer() as server, judged_by(server, *QUICK) as running:
         client = trainer.at(running)
+        assert client.is_healthy()
         assert len(client.rewards(PROMPTS[:1], IMAGES[:1])) == 1
         server.die(1000)
         with pytest.raises(RuntimeError, match="not answered for"):
@@ -87,11 +88,10 @@ def test_what_the_judge_cannot_answer_ends_training_with_its_status(trainer, sto
 
 
 def test_one_image_that_is_none_is_named(trainer, server):
-    with (
-        judged_by(server) as running,
-        pytest.raises(RuntimeError, match=r"tool_error: .*\(sample.? 1\)"),
-    ):
-        trainer.at(running).rewards(PROMPTS[:2], [IMAGES[0], b"torn"])
+    with judged_by(server) as running:
+        client = trainer.at(running)
+        with pytest.raises(RuntimeError, match=r"tool_error: .*\(sample.? 1\)"):
+            client.rewards(PROMPTS[:2], [IMAGES[0], b"torn"])
 
 
 def test_a_number_that_is_none_is_refused_as_the_client_heeds_it(protocol):
@@ -103,22 +103,15 @@ def test_a_number_that_is_none_is_refused_as_the_client_heeds_it(protocol):
     assert "Infinity is not a finite number" in answer[word]
 
 
-def test_health_is_asked_for_where_each_client_asks(trainer, server):
-    with judged_by(server) as running:
-        assert trainer.at(running).is_healthy()
-
-
 def test_a_deadline_comes_before_the_client_gives_up(
     protocol, trainer, store, monkeypatch
 ):
     assert _PATIENCE < protocol.deadline < trainer.seconds
     monkeypatch.setitem(vars(protocol), "deadline", 0.5)
-    with (
-        FakeServer(latency=5) as server,
-        judged_by(server) as running,
-        pytest.raises(RuntimeError, match="not judged within"),
-    ):
-        trainer.at(running).rewards(PROMPTS, IMAGES)
+    with FakeServer(latency=5) as server, judged_by(server) as running:
+        client = trainer.at(running)
+        with pytest.raises(RuntimeError, match="not judged within"):
+            client.rewards(PROMPTS, IMAGES)
 
 
 # What one of them does.

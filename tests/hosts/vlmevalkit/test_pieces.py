@@ -143,22 +143,17 @@ def test_the_summary_calls_a_run_by_its_best_numbers():
     assert tables.headline({**metrics, "split=Overall|status_ok": 12}) == best
 
 
-def test_what_the_host_prints_is_rounded_and_has_no_status_of_nobody():
+def test_what_the_host_prints_is_rounded_and_has_reasons_but_no_status_of_nobody():
     shown = {"split": "tie", "SC_fisher": 1 / 3, "zeros_value": 0.0, "status_ok": 4}
     row = {**shown, "status_refusal": 0, "remarks": "seed 0"}
+    lacking = "SC needs 10 samples, got 4"
+    remarks = f"failures: drop; seed 0; undefined: {lacking}; counted as 0: b"
+    without = {**row, "SC_fisher": None, "remarks": remarks}
     short = tables.short(pandas.DataFrame([row, {**row, "split": "Overall"}]))
     assert list(short.columns) == list(shown)
     assert short["SC_fisher"].tolist() == [0.3333, 0.3333]
-
-
-def test_a_number_that_is_not_there_has_its_reason():
-    lacking = "SC needs 10 samples, got 4"
-    remarks = f"failures: drop; seed 0; undefined: {lacking}; counted as 0: b"
-    rows = [
-        {"split": "tie", "SC_fisher": None, "status_ok": 4, "remarks": remarks},
-        {"split": "mie", "SC_fisher": 0.5, "status_ok": 20, "remarks": "seed 0"},
-    ]
-    assert tables.short(pandas.DataFrame(rows))["undefined"].tolist() == [lacking, ""]
+    short = tables.short(pandas.DataFrame([without, row]))
+    assert short["undefined"].tolist() == [lacking, ""]
 
 
 @pytest.mark.parametrize("option", ["--judge", "--judge=gpt-4o", "--judge-args"])

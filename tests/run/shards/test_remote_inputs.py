@@ -156,21 +156,16 @@ def test_a_folder_with_a_space_is_found_again(judge, vieval, bucket, tmp_path):
     assert "complete" in vieval("shards", tmp_path / "out", "--verify").out
 
 
-@pytest.mark.parametrize("more", [("--out", "verdicts.jsonl"), ()])
-def test_data_in_a_bucket_are_judged_into_a_folder_alone(vieval, bucket, more):
-    command = ["score", bucket.address("data"), "--judge", "sharpness", *more]
-    said = vieval(*command, code=1).err
-    start = "vieval: s3://bucket/data: tar files, patterns and object storage require"
-    assert said.startswith(start)
-
-
-def test_tar_files_are_refused_in_one_line(judge, bucket):
+def test_what_cannot_be_judged_there_is_refused_in_one_line(
+    judge, vieval, bucket, data
+):
+    command = ("score", bucket.address("data"), "--judge", "sharpness")
+    for more in (("--out", "verdicts.jsonl"), ()):
+        said = vieval(*command, *more, code=1).err
+        assert said.startswith("vieval: s3://bucket/data: tar files, patterns and")
     bucket.objects["tars/a.tar"] = b"\0" * 1024
-    error = judge(bucket.address("tars"), code=1)
-    assert error.startswith("vieval: s3://bucket/tars/a.tar: tar files must be on")
-
-
-def test_folders_that_do_not_go_together_are_refused(judge, bucket, data):
+    said = judge(bucket.address("tars"), code=1)
+    assert said.startswith("vieval: s3://bucket/tars/a.tar: tar files must be on")
     for folder in (bucket.address("data"), data):
         assert "contains all of the input" in judge(folder, out=folder, code=1)
     said = judge(data, bucket.address("data"), code=1)
