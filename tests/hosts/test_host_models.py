@@ -18,6 +18,7 @@ from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 from lmms_eval.api.model import lmms
 
 from tests import tiny_model
+from tests.backends import fake_engine
 from tests.fake_server import FakeServer, Fault
 from tests.in_process import demo, label_of, naming_images, own_images, served
 from tests.playing import scripted
@@ -175,9 +176,7 @@ def stub_vllm(monkeypatch):
     answer = SimpleNamespace(text=GOOD, token_ids=[1] * 5, finish_reason="stop")
     output = SimpleNamespace(prompt_token_ids=[1] * 7, outputs=[answer])
 
-    class LLM:
-        llm_engine = SimpleNamespace(engine_core=SimpleNamespace(shutdown=lambda: None))
-
+    class LLM(fake_engine.LLM):
         def __init__(self, **arguments):
             engine.arguments = arguments
 
@@ -185,14 +184,8 @@ def stub_vllm(monkeypatch):
             engine.parameters += parameters
             return [output] * len(conversations)
 
-    parts = {
-        "vllm": {"LLM": LLM, "SamplingParams": dict},
-        "vllm.sampling_params": {"StructuredOutputsParams": dict},
-    }
-    for name, contents in parts.items():
-        module = types.ModuleType(name)
-        vars(module).update(contents)
-        monkeypatch.setitem(sys.modules, name, module)
+    fake_engine.put_in(monkeypatch)
+    monkeypatch.setattr(sys.modules["vllm"], "LLM", LLM)
     return engine
 
 
