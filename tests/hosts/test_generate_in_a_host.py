@@ -10,7 +10,6 @@ import scipy
 
 from tests import in_process
 from tests.fake_server import FakeServer, named
-from tests.hosts.local_rows import parquet
 from tests.pictures import noise
 from tests.refusals import refusal, refuses
 from tests.stored_results import write_lines
@@ -261,7 +260,12 @@ def test_a_generator_judges_its_own_images(host_generator, tmp_path):
 
 def judged_rows(host_generator, tmp_path, benchmark, rows, column, reply):
     """The run of a benchmark of the host, of which these are the rows of its data set."""
-    parquet(tmp_path / "data" / benchmark / "rows.parquet", rows, column)
+    import datasets
+
+    path = tmp_path / "data" / benchmark / "rows.parquet"
+    path.parent.mkdir(parents=True)
+    table = datasets.Dataset.from_list(rows)
+    table.cast_column(column, datasets.Image()).to_parquet(str(path))
     given = (host_generator("json"), f"generate_{benchmark}_viescore", 8)
     with FakeServer(reply=reply) as server:
         return run(tmp_path, *given, data=str(tmp_path / "data"), **at(server))

@@ -10,13 +10,11 @@ import pytest
 
 from tests.builders import a_sample_row
 from tests.fake_server import FakeServer, named
-from tests.in_process import evaluate, served
 from tests.pictures import plain
 from tests.stored_results import read_lines, write_lines
 from vieval_plugin import Judge
 from vieval_plugin.rewards.in_process import open_reward
 
-_ = evaluate  # a fixture
 PROMPT = "a red square beside a blue square"
 GRAPH = [
     {"id": 1, "question": "Is there a red square?", "parents": []},
@@ -105,15 +103,6 @@ def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, v
     samples = reward.samples([PROMPT] * 3, list(PICTURES.values()))
     found = [value.value for value in reward.values(samples)]
     assert found == pytest.approx(list(SCORES.values()))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("setting", ["", "_tifa", "_vq2a"])
-def test_the_drawn_benchmark_in_lmms_eval(evaluate, setting):
-    task = f"{'variant_' * bool(setting)}vieval_demo_question_answering{setting}_tig"
-    with FakeServer() as server:
-        run = evaluate(*served("vieval_openai", server), tasks=task)
-    assert run.statuses == {"ok": 6}
 
 
 @pytest.mark.parametrize(
