@@ -309,17 +309,15 @@ def test_edits_of_imgedit_keep_their_type_as_category(host_generator, tmp_path):
     assert counted == [(kind, "ok") for kind in kinds]
 
 
-def test_a_missing_benchmark_is_one_line(host_generator, tmp_path, no_downloads):
-    given = (host_generator("json"), "generate_gedit_bench_viescore")
-    words = "cannot load lmms-eval's data set stepfun-ai/GEdit-Bench"
-    refuses(words, run, tmp_path, *given)
-
-
-def test_a_model_of_the_wrong_kind_is_refused(folder, tmp_path):
-    scorer = ("--model", "vieval_scorer")
-    refuses("requires a generator", run, tmp_path, scorer, SSIM)
+def test_what_a_task_cannot_use_is_one_line(
+    folder, host_generator, tmp_path, no_downloads
+):
+    refuses("requires a generator", run, tmp_path, ("--model", "vieval_scorer"), SSIM)
     given = (images(folder), "vieval_demo_ssim_tie")
     refuses("requires a judge", run, tmp_path, *given)
+    given = (host_generator("json"), "generate_gedit_bench_viescore")
+    absent = "cannot load lmms-eval's data set stepfun-ai/GEdit-Bench"
+    refuses(absent, run, tmp_path, *given)
 
 
 DRAWN = "generate_vieval_demo_sharpness_tig"

@@ -20,7 +20,6 @@ from tests.stored_results import read_lines, write_lines
 from tests.work import run_process
 from vieval_plugin import Judge
 from vieval_plugin.judges import registry
-from vieval_plugin.text.errors import VievalError
 
 TASK = """
 task: judged_by_vieval
@@ -253,7 +252,11 @@ def test_judges_in_files_are_there_too(server, tmp_path, monkeypatch):
     assert (found.success, set(found.parsed_result)) == (True, {"PQ"})
 
 
-def test_a_mistake_in_the_options_is_said(server, tmp_path, monkeypatch):
+def test_a_mistake_in_the_options_and_questions_on_texts_are_refused(
+    server, tmp_path, monkeypatch
+):
+    words = "vieval_viescore judges images, not texts"
+    refuses(words, judge("viescore").evaluate_binary, "Is it 1?", "1", "1")
     (tmp_path / "wrong.yaml").write_text("judges: {viescore: {pq_input: true}}")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "wrong.yaml"))
     refuses("pq_input", judge, "viescore", "mistaken")
@@ -395,11 +398,6 @@ def test_two_images_of_a_comparison_are_a_contest(server, name):
     same, failed = asyncio.run(batch)
     assert same == compared
     assert (failed["success"], failed["scores"]) == (False, None)
-
-
-def test_questions_on_texts_are_refused(server):
-    with pytest.raises(VievalError, match="vieval_viescore judges images, not texts"):
-        judge("viescore").evaluate_binary("Is it 1?", "1", "1")
 
 
 def test_the_host_counts_the_tokens_of_a_judge(server):

@@ -38,14 +38,6 @@ def test_each_metric_judges_and_replays(evaluate, scorer_weights, judge, tmp_pat
     assert scores_of(again) == scores_of(live)
 
 
-def test_a_network_that_is_shipped_by_name_has_tasks(evaluate, scorer_weights):
-    clip = scorer_weights["clip_score"]
-    live = evaluate(*scorer(clip), tasks="vieval_demo_pickscore_tig")
-    assert set(live.statuses) == {"ok"}
-    [[verdict], *_] = live.verdicts.values()
-    assert verdict["trace"][0]["reason"].startswith(f"pickscore on {clip}@sha256:")
-
-
 def test_the_weights_of_several_metrics_come_from_the_options(evaluate, scorer_weights):
     weights = {name: str(path) for name, path in scorer_weights.items()}
     options = {n: {"model": path, "batch_size": 4} for n, path in weights.items()}
@@ -57,6 +49,12 @@ def test_the_weights_of_several_metrics_come_from_the_options(evaluate, scorer_w
     assert model == weights["clip_score"]
     # one of the options' by its name
     assert evaluate(*scorer("clip_i"), **judged).verdicts == found.verdicts
+    # a network that is shipped by name
+    clip = weights["clip_score"]
+    live = evaluate(*scorer(clip), tasks="vieval_demo_pickscore_tig")
+    assert set(live.statuses) == {"ok"}
+    [[verdict], *_] = live.verdicts.values()
+    assert verdict["trace"][0]["reason"].startswith(f"pickscore on {clip}@sha256:")
 
 
 UNKNOWN = "scorer: argument colour: Unexpected keyword argument; known arguments: name, revision"
