@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import a_sample_row
 from tests.refusals import refuses
+from tests.stored_results import write_lines
 from vieval_plugin.generation.precomputed_images import PrecomputedImages
 from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.judges.protocol import Sample, SampleId
@@ -23,11 +25,6 @@ def touch(folder, *names):
         (folder / name).touch()
 
 
-def write(file, rows):
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return file
-
-
 def found(made, *asked):
     paths = [json.loads(made.answer(one))["images"] for one in asked]
     return [[Path(path).name for path in several] for several in paths]
@@ -35,14 +32,18 @@ def found(made, *asked):
 
 def test_a_folder_is_read_by_uid_by_the_number_of_the_image_and_by_part(tmp_path):
     touch(tmp_path, "1.png", "1_1.jpg", "sample_2.jpg", "notes.txt", "tie/1.webp")
-    made = PrecomputedImages(tmp_path)
-    both = ["1.png", "1_1.jpg"]
-    asked = wanted("1"), wanted("1", turn=1), wanted("1", images=2)
-    assert found(made, *asked) == [["1.png"], ["1_1.jpg"], both]
-    # a uid that is a file's name, as ImagenHub's are, and one with a number at its end
-    asked = wanted("sample_2.jpg"), wanted("sample_2"), wanted("1", part="tie")
-    assert found(made, *asked) == [["sample_2.jpg"], ["sample_2.jpg"], ["1.webp"]]
-    assert found(made, wanted("3")) == [[]]
+    cases = [
+        (wanted("1"), ["1.png"]),
+        (wanted("1", turn=1), ["1_1.jpg"]),
+        (wanted("1", images=2), ["1.png", "1_1.jpg"]),
+        # a uid that is a file's name, as ImagenHub's are, and one with a number at its end
+        (wanted("sample_2.jpg"), ["sample_2.jpg"]),
+        (wanted("sample_2"), ["sample_2.jpg"]),
+        (wanted("1", part="tie"), ["1.webp"]),
+        (wanted("3"), []),
+    ]
+    asked, names = zip(*cases, strict=True)
+    assert found(PrecomputedImages(tmp_path), *asked) == [*names]
 
 
 def test_of_several_image_models_in_folders_the_one_that_is_named_is_meant(tmp_path):
@@ -58,12 +59,11 @@ def test_of_several_image_models_in_folders_the_one_that_is_named_is_meant(tmp_p
 
 def test_a_file_is_read_in_either_form_by_uid_or_prompt(tmp_path):
     rows = [{"uid": 1, "image": "a.png"}, {"prompt": "a red cube", "image": "b.png"}]
-    made = PrecomputedImages(write(tmp_path / "0.jsonl", rows))
+    made = PrecomputedImages(write_lines(tmp_path / "0.jsonl", rows))
     asked = wanted("1"), wanted("9", "a red cube"), wanted("b")
     assert found(made, *asked) == [["a.png"], ["b.png"], []]
-    sample = {"uid": "2", "kind": "tig", "images": {"output": "c.png"}, "draw": 1}
-    sample |= {"texts": {"prompt": "y"}}
-    made = PrecomputedImages(write(tmp_path / "1.jsonl", [sample]))
+    sample = a_sample_row("2", "c.png", "y", draw=1)
+    made = PrecomputedImages(write_lines(tmp_path / "1.jsonl", [sample]))
     asked = wanted("2", turn=1), wanted("2"), wanted("8", "y", turn=1)
     assert found(made, *asked) == [["c.png"], [], ["c.png"]]
 
@@ -71,13 +71,13 @@ def test_a_file_is_read_in_either_form_by_uid_or_prompt(tmp_path):
 SEVERAL = [{"uid": "1", "image": "a.png", "image_model": model} for model in "xy"]
 
 
-@pytest.mark.parametrize(
-    ("rows", "line"),
-    [
-        ([{"uid": "1"}], "no column of images"),
-        ([{"image": "a.png"}], "line 1: an image and a uid or prompt are required"),
-        (SEVERAL, "several image models; choose one"),
-    ],
-)
+WRONG = [
+    ([{"uid": "1"}], "no column of images"),
+    ([{"image": "a.png"}], "line 1: an image and a uid or prompt are required"),
+    (SEVERAL, "several image models; choose one"),
+]
+
+
+@pytest.mark.parametrize(("rows", "line"), WRONG)
 def test_what_will_not_do_is_one_line(tmp_path, rows, line):
-    refuses(line, PrecomputedImages, write(tmp_path / "made.jsonl", rows))
+    refuses(line, PrecomputedImages, write_lines(tmp_path / "made.jsonl", rows))

@@ -2,8 +2,6 @@
 
 import pytest
 
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-
 from tests import in_process
 from tests.benchmarks import folders as folder_files
 from tests.benchmarks.folders import PAIRS, SIGNS, rating_rows, vote_rows

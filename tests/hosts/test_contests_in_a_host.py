@@ -5,9 +5,6 @@ import re
 
 import pytest
 
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
-
 from tests import in_process
 from tests.fake_server import FakeServer
 from tests.in_process import demo, pixels, rated, served, shown
@@ -32,8 +29,7 @@ def scoring(request):
     """Sub-scores that say what those who drew the image know of it."""
     if not (images := shown(request)):
         return "yes"
-    ratings = rated()[images[-1]]
-    value = ratings["SC" if len(images) > 1 else "PQ"][0] * 10
+    value = rated()[images[-1]]["SC" if len(images) > 1 else "PQ"][0] * 10
     return json.dumps({"score": [value, value], "reasoning": "fine"})
 
 
@@ -42,10 +38,10 @@ def test_a_judge_that_knows_the_truth_is_right_in_both_orders(evaluate, model):
     with FakeServer(reply=truthful) as server:
         run = evaluate(*served(model, server), tasks=PAIRWISE, limit=48)
     assert run.statuses == {"ok": 48}
-    accuracy = re.compile("accuracy.*_value,none$")
-    right = [value for name, value in run.metrics.items() if accuracy.search(name)]
+    accuracies = re.compile("accuracy.*_value,none$").search
+    right = [value for name, value in run.metrics.items() if accuracies(name)]
+    assert right == [1.0] * len(right)
     assert len(right) >= 6
-    assert set(right) == {1.0}, right
     assert run.metrics["votes_inconsistent_share_value,none"] == 0.0
 
 
@@ -63,15 +59,12 @@ def test_a_judge_that_always_names_the_first_is_flagged(evaluate, tmp_path, viev
     steps = [step for [one] in run.verdicts.values() for step in one["trace"]]
     assert {step["path"][0] for step in steps} == {"forward", "reverse"}
     vieval(f"report {tmp_path}/run0 --out {tmp_path}/report")
-    table = (tmp_path / "report" / "report.md").read_text().splitlines()
-    of_votes = "| tie | fake | votes | 48 of 48"
-    [row] = [line for line in table if line.startswith(of_votes)]
-    # the last three cells say how far it is above the best constant, four-way, three-way and
-    # decisive
+    report = (tmp_path / "report" / "report.md").read_text()
+    # how far it is above the best constant, four-way, three-way and decisive
+    [row] = re.findall(r"^\| tie \| fake \| votes \| 48 of 48.*\|$", report, re.M)
     cells = row.rstrip(" |").split("|")[-5::2]
     assert all(cell.strip().startswith("-") for cell in cells)
-    constants = [line for line in table if "| always" in line and "48 of 48" in line]
-    assert len(constants) == 4
+    assert len(re.findall(r"^.*\| always.*48 of 48", report, re.M)) == 4
 
 
 def test_a_judge_of_samples_judges_candidates_once(evaluate, tmp_path):

@@ -1,11 +1,11 @@
 """GenEval inside lmms-eval: a generator's images, judged by `objects`, and the mean of six tags."""
 
 import numpy as np
-import PIL.Image
 import pytest
 
 from tests import in_process, tiny_scorers, tiny_segmenter
 from tests.extras import needs
+from tests.pictures import noise
 from tests.stored_results import write_lines
 from vieval_plugin.backends.image_tools import object_detector
 from vieval_plugin.benchmarks.geneval import PROMPTS, TAGS
@@ -34,29 +34,23 @@ def test_the_group_is_the_mean_of_six_tags_with_an_interval(tmp_path, monkeypatc
     prompts = [prompt(tag, number) for tag in TAGS for number in range(4)]
     write_lines(data / "geneval" / PROMPTS, prompts)
     for number in range(len(prompts)):
-        rng = np.random.default_rng(number)
-        pixels = rng.integers(0, 256, (4, 5, 3), dtype=np.uint8)
-        picture = PIL.Image.fromarray(pixels).resize((80, 64))
-        picture.save(made / f"{number:05}.png")
+        noise(number, (5, 4)).resize((80, 64)).save(made / f"{number:05}.png")
     masks = tiny_segmenter.build(tmp_path / "masks", ("cat", "dog", "toy"))
-    scorers = {
-        "objects": {"model": str(masks)},
-        "objects_color": {"model": str(tiny_scorers.build_clip(tmp_path / "colors"))},
-    }
-    out = tmp_path / "out"
+    colors = tiny_scorers.build_clip(tmp_path / "colors")
+    weights = {"objects": masks, "objects_color": colors}
+    scorers = {name: {"model": str(path)} for name, path in weights.items()}
     place = tmp_path / "options.yaml"
     options = in_process.options_file(place, data=str(data), scorers=scorers)
     generator = ("--model", "vieval_images", "--model_args", f"folder={made},name=mine")
     command = in_process.command(generator, GROUP, 4)[1:]
+    out = tmp_path / "out"
     in_process.run(*command, "--output_path", out, options=options)
     results = in_process.read(out)[0]["results"]
     means = [results[f"{GROUP}_{tag}"]["SC_mean_value,none"] for tag in TAGS]
     assert len(set(means)) > 1
-    total = results[GROUP]
-    assert total["SC_mean_value,none"] == pytest.approx(np.mean(means))
-    low, value, high = (
-        total[f"SC_mean_{end},none"] for end in ("ci_low", "value", "ci_high")
-    )
+    ends = ("ci_low", "value", "ci_high")
+    low, value, high = (results[GROUP][f"SC_mean_{end},none"] for end in ends)
+    assert value == pytest.approx(np.mean(means))
     assert low <= value <= high
     files = out.rglob("*_samples_*.jsonl")
     records = [one for path in files for images in records_of(path) for one in images]

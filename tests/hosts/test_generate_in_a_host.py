@@ -1,6 +1,5 @@
 """Generators judged inside lmms-eval: from a prompt to a judged image in one run, or in two."""
 
-import json
 import re
 from collections import Counter
 
@@ -11,8 +10,8 @@ import scipy
 
 from tests import in_process
 from tests.fake_server import FakeServer, named
-from tests.hosts.local_rows import parquet
-from tests.refusals import refusal
+from tests.pictures import noise
+from tests.refusals import refusal, refuses
 from tests.stored_results import write_lines
 from tests.tables import table
 from vieval_plugin.benchmarks.registry import benchmark
@@ -20,8 +19,6 @@ from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.results import rows as own
 from vieval_plugin.results.host_samples import records_of
-
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 
 SSIM = "generate_vieval_demo_ssim_tie"
 
@@ -49,8 +46,7 @@ def noisy(picture, most, seed):
 
 
 def images(folder, name="mine"):
-    given = f"folder={folder},name={name}"
-    return ("--model", "vieval_images", "--model_args", given)
+    return ("--model", "vieval_images", "--model_args", f"folder={folder},name={name}")
 
 
 def run(tmp_path, arguments, task=SSIM, limit=6, more=(), **options):
@@ -144,18 +140,14 @@ def test_a_prompt_without_an_image_is_no_zero_and_is_told(folder, tmp_path, caps
     assert numbers["status_no_image_share,none"] == pytest.approx(2 / 6)
     assert numbers["scored_count,none"] == 4
     said = capsys.readouterr().err
-    assert "no_image 2, first" in said
     assert re.search(r"no_image 2, first: \S+: \S+ has no image for uid", said)
-    other_prompts = tmp_path / "other"
-    other_prompts.mkdir()
-    PIL.Image.new("RGB", (8, 8)).save(other_prompts / "cat.png")
-    with pytest.raises(SystemExit):
-        run(tmp_path, images(other_prompts))
-    refusal = "other has no image for any prompt (6 prompts, first uid "
-    assert refusal in capsys.readouterr().err
     worst = metrics(run(tmp_path, images(folder), statistics={"failures": "worst"}))
     found, mean = (each["SC_mean_value,none"] for each in (worst, numbers))
     assert found == pytest.approx(mean * 4 / 6)
+    (tmp_path / "other").mkdir()
+    PIL.Image.new("RGB", (8, 8)).save(tmp_path / "other" / "cat.png")
+    words = r"other has no image for any prompt \(6 prompts, first uid "
+    refuses(words, run, tmp_path, images(tmp_path / "other"))
 
 
 def test_the_hosts_baseline_is_tested_on_scores(folder, tmp_path, capsys):
@@ -179,8 +171,7 @@ def test_the_hosts_baseline_is_tested_on_scores(folder, tmp_path, capsys):
 
 def test_several_images_of_a_prompt_have_a_mean_and_a_best(folder, tmp_path):
     for path in sorted(folder.iterdir()):
-        noise = np.random.default_rng(7).integers(0, 256, (256, 256, 3), dtype=np.uint8)
-        PIL.Image.fromarray(noise).save(path.with_name(f"{path.stem}_1.png"))
+        noise(7, (256, 256)).save(path.with_name(f"{path.stem}_1.png"))
     out = run(tmp_path, images(folder), more=("--repeats", 2))
     numbers = metrics(out)
     found = records(out)
@@ -193,8 +184,8 @@ def test_several_images_of_a_prompt_have_a_mean_and_a_best(folder, tmp_path):
         expected = np.mean([of_both(both) for both in by_uid.values()])
         assert numbers[f"SC_{name}_value,none"] == pytest.approx(expected)
     again = metrics(run(tmp_path, images(folder), generate={"images": 2}))
-    seen = {n: v for n, v in again.items() if "_mean_" in n}
-    assert seen == {n: v for n, v in numbers.items() if "_mean_" in n}
+    means = [name for name in numbers if "_mean_" in name]
+    assert [again[name] for name in means] == [numbers[name] for name in means]
 
 
 def test_a_users_prompts_are_a_task(tmp_path, vieval):
@@ -219,12 +210,10 @@ def test_a_users_prompts_are_a_task(tmp_path, vieval):
     *table("a_bad_prompt_is_one_line_before_anything_is_made.jsonl")
 )
 def test_a_bad_prompt_is_one_line_before_anything_is_made(tmp_path, row, line):
-    prompts = tmp_path / "prompts.jsonl"
-    prompts.write_text(json.dumps(row) + "\n")
+    prompts = write_lines(tmp_path / "prompts.jsonl", [row])
     (tmp_path / "a.png").write_bytes(b"")
     given = (images(tmp_path), "generate_prompts_sharpness")
-    generate = {"prompts": str(prompts)}
-    assert line in refusal(run, tmp_path, *given, generate=generate)
+    assert line in refusal(run, tmp_path, *given, generate={"prompts": str(prompts)})
 
 
 @pytest.fixture
@@ -241,18 +230,15 @@ def test_a_generator_of_the_host_is_judged(host_generator, tmp_path, form):
     for record in found:
         shown = np.asarray(decode(record.sample.images["source"])).astype(int)
         name = record.generation.image.rsplit("/", 1)[1]
-        made = np.asarray(decode(Image(tmp_path / "saved" / name)))
-        assert (made >= shown).all()
+        assert (np.asarray(decode(Image(tmp_path / "saved" / name))) >= shown).all()
 
 
 TEXT = "the generator returned only text: 'I cannot draw that.'"
-ABSENT = "the generator returned a path to a missing image"
+WRONG = [("two", "ok", ""), ("text", "no_image", TEXT)]
+WRONG += [("absent", "no_image", "the generator returned a path to a missing image")]
 
 
-@pytest.mark.parametrize(
-    ("form", "status", "reason"),
-    [("two", "ok", ""), ("text", "no_image", TEXT), ("absent", "no_image", ABSENT)],
-)
+@pytest.mark.parametrize(("form", "status", "reason"), WRONG)
 def test_a_wrong_answer_is_told(host_generator, tmp_path, capsys, form, status, reason):
     found = records(run(tmp_path, host_generator(form)))
     assert set(statuses(found)) == {status}
@@ -266,25 +252,31 @@ def test_a_wrong_answer_is_told(host_generator, tmp_path, capsys, form, status, 
 def test_a_generator_judges_its_own_images(host_generator, tmp_path):
     given = (host_generator("json"), "generate_vieval_demo_viescore_tie")
     found = records(run(tmp_path, *given, store={"use": False}))
-    for scores in scores_of(found).values():
-        assert (scores["SC"], scores["PQ"]) == (0.4, 0.4)
+    scores = [(one["SC"], one["PQ"]) for one in scores_of(found).values()]
+    assert scores == [(0.4, 0.4)] * 6
     assert {record.provenance.backbone for record in found} == {"fake_generator"}
     assert "2 images" in found[0].verdict.rationale
 
 
 def judged_rows(host_generator, tmp_path, benchmark, rows, column, reply):
     """The run of a benchmark of the host, of which these are the rows of its data set."""
-    parquet(tmp_path / "data" / benchmark / "rows.parquet", rows, column)
+    import datasets
+
+    path = tmp_path / "data" / benchmark / "rows.parquet"
+    path.parent.mkdir(parents=True)
+    table = datasets.Dataset.from_list(rows)
+    table.cast_column(column, datasets.Image()).to_parquet(str(path))
     given = (host_generator("json"), f"generate_{benchmark}_viescore", 8)
     with FakeServer(reply=reply) as server:
         return run(tmp_path, *given, data=str(tmp_path / "data"), **at(server))
 
 
 def test_a_benchmark_of_the_host_is_judged_by_ours(host_generator, tmp_path):
+    kinds = ("color_alter", "subject-add")
     rows = [
         {
             "key": f"k{n // 2}",
-            "task_type": ("color_alter", "subject-add")[n % 2],
+            "task_type": kinds[n % 2],
             "instruction": f"make it {n}",
             "instruction_language": ("en", "cn")[n % 2],
             "Intersection_exist": n < 4,
@@ -295,14 +287,12 @@ def test_a_benchmark_of_the_host_is_judged_by_ours(host_generator, tmp_path):
     prose = lambda body: "What a lovely edit, I like it."
     given = ("gedit_bench", rows, "input_image", prose)
     out = judged_rows(host_generator, tmp_path, *given)
-    found = records(out)
-    assert len({record.id for record in found}) == 8
-    seen = {record.id.uid for record in found}
-    assert seen == {f"k{n}{more}" for n in range(4) for more in ("", "-2")}
-    counted = Counter(record.category for record in found)
-    assert counted == {"color_alter": 4, "subject-add": 4}
-    seen = {record.sample.texts["instruction"] for record in found}
-    assert seen == {f"make it {n}" for n in range(8)}
+    found = [
+        (r.id.uid, r.category, r.sample.texts["instruction"]) for r in records(out)
+    ]
+    uids = [f"k{n}{more}" for n in range(4) for more in ("", "-2")]
+    expected = {(uid, kinds[n % 2], f"make it {n}") for n, uid in enumerate(uids)}
+    assert (set(found), len(found)) == (expected, 8)
     numbers = metrics(out, "generate_gedit_bench_viescore")
     assert numbers["status_parse_failure_share,none"] == 1
     assert numbers["SC_mean_value,none"] is None
@@ -319,17 +309,15 @@ def test_edits_of_imgedit_keep_their_type_as_category(host_generator, tmp_path):
     assert counted == [(kind, "ok") for kind in kinds]
 
 
-def test_a_missing_benchmark_is_one_line(host_generator, tmp_path, no_downloads):
+def test_what_a_task_cannot_use_is_one_line(
+    folder, host_generator, tmp_path, no_downloads
+):
+    refuses("requires a generator", run, tmp_path, ("--model", "vieval_scorer"), SSIM)
+    given = (images(folder), "vieval_demo_ssim_tie")
+    refuses("requires a judge", run, tmp_path, *given)
     given = (host_generator("json"), "generate_gedit_bench_viescore")
-    line = refusal(run, tmp_path, *given)
-    assert "cannot load lmms-eval's data set stepfun-ai/GEdit-Bench" in line
-
-
-def test_a_model_of_the_wrong_kind_is_refused(folder, tmp_path):
-    scorer = (("--model", "vieval_scorer"), SSIM)
-    for given in (scorer, (images(folder), "vieval_demo_ssim_tie")):
-        line = refusal(run, tmp_path, *given)
-        assert "requires a generator" in line or "requires a judge" in line
+    absent = "cannot load lmms-eval's data set stepfun-ai/GEdit-Bench"
+    refuses(absent, run, tmp_path, *given)
 
 
 DRAWN = "generate_vieval_demo_sharpness_tig"
@@ -356,18 +344,6 @@ def test_an_image_api_is_a_generator_and_its_failed_call_is_no_missing_image(
     assert set(statuses(again)) == {"ok"}
     assert {record.id.image_model for record in found} == {"painter"}
     assert scores_of(again) == by_vieval_score(again, "sharpness")
-
-
-def test_of_two_images_of_an_answer_the_good_one_is_judged(tmp_path):
-    from tests.fake_image_server import FakeImageServer
-
-    lost = lambda path: (404, b"") if path == next(iter(server.files)) else None
-    with FakeImageServer(urls=True, file=lost) as server:
-        two = {"generate": {"images": 2}}
-        found = records(run(tmp_path, image_api(server), DRAWN, 2, **two))
-    assert statuses(found) == {"ok": 3, "api_error": 1}
-    [reason] = [record.verdict.reason for record in found if record.verdict.reason]
-    assert reason.startswith("cannot download a file: HTTP 404")
 
 
 @pytest.mark.parametrize("editing", [False, True])

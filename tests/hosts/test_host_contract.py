@@ -146,8 +146,7 @@ def test_each_sample_has_a_verdict_on_its_own_images_and_the_scores_of_python(ho
         expected = evaluate(samples, backbone=backbone, options=options)
     assert (len(samples), judged.failed) == (6, 0)
     for (name, verdict), same in zip(judged.verdicts.items(), expected, strict=True):
-        reasons = {step.label: step.reason for step in verdict.trace}
-        assert reasons == own_images(name)
+        assert {step.label: step.reason for step in verdict.trace} == own_images(name)
         assert (verdict.status, verdict.scores) == (same.status, same.scores)
 
 
@@ -178,18 +177,18 @@ def test_no_key_is_written(host, monkeypatch):
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
 
 
-@pytest.mark.parametrize(
-    ("task", "measures", "line"),
-    [
-        (
-            TASK[:-1],
-            True,
-            "'vieval_demo_viescore_ti'; did you mean vieval_demo_viescore_ti",
-        ),
-        (TASK, True, " asks a model"),
-        ("vieval_demo_lpips_tie", False, "is a network; use --model "),
-    ],
-)
+MISTAKES = [
+    (
+        TASK[:-1],
+        True,
+        "'vieval_demo_viescore_ti'; did you mean vieval_demo_viescore_ti",
+    ),
+    (TASK, True, " asks a model"),
+    ("vieval_demo_lpips_tie", False, "is a network; use --model "),
+]
+
+
+@pytest.mark.parametrize(("task", "measures", "line"), MISTAKES)
 def test_a_users_mistake_is_one_line(host, task, measures, line):
     told = host.refused(task, measures)
     assert line in told

@@ -1,12 +1,9 @@
 """Which model judged: its name and what it was made from, from the command line and from Python."""
 
+from collections import ChainMap
 from unittest.mock import MagicMock
 
 import pytest
-
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
-
 from lmms_eval.api.model import lmms
 
 from tests import in_process
@@ -98,15 +95,10 @@ def test_weights_and_biases_gets_a_table_of_samples(evaluate, monkeypatch):
     task = "vieval_demo_ssim_tie"
     flags = ("--wandb_args", "project=p", "--wandb_log_samples")
     done = evaluate("--model", "vieval_scorer", *flags, tasks=task, limit=3)
-    logged = {}
-    for call in run.log.call_args_list:
-        logged |= call.args[0]
+    logged = ChainMap(*(call.args[0] for call in run.log.call_args_list))
     rows = logged[f"{task}_eval_results"].to_dict("records")
-    table = {
-        row["image_model"] + row["uid"]: (row["status"], row["SC"]) for row in rows
-    }
-    assert table == {
-        name: (verdict["status"], verdict["scores"]["SC"])
-        for name, [verdict] in done.verdicts.items()
-    }
+    table = {r["image_model"] + r["uid"]: (r["status"], r["SC"]) for r in rows}
+    verdicts = {name: verdict for name, [verdict] in done.verdicts.items()}
+    expected = {n: (v["status"], v["scores"]["SC"]) for n, v in verdicts.items()}
+    assert table == expected
     assert all(0 <= row["SC_rating"] <= 1 for row in rows)

@@ -3,17 +3,16 @@
 import itertools
 import json
 import os
+import re
 from collections import Counter
 
-import PIL.Image
 import pytest
 
 from tests import in_process
+from tests.builders import an_image_file
 from tests.fake_server import FakeServer
 from tests.stored_results import write_lines
 from vieval_plugin.results.host_samples import records_of
-
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 
 TASK = "generate_prompts_sharpness"
 
@@ -28,7 +27,7 @@ def run(fake_generator, tmp_path, monkeypatch):
     def runs(limit=2, task=TASK, trusted=(), backbones=None, **arguments):
         source = tmp_path / "saved" / "source.png"
         if not source.exists():
-            picture(source)
+            an_image_file(source)
         about = {"kind": "tie", "images": {"source": str(source)}}
         about["texts"] = {"instruction": "add a hat"}
         rows = [{"uid": f"p{n}", **about} for n in range(limit)]
@@ -49,12 +48,6 @@ def run(fake_generator, tmp_path, monkeypatch):
         return found
 
     return runs
-
-
-def picture(path, colour="red"):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    PIL.Image.new("RGB", (32, 32), colour).save(path)
-    return path
 
 
 def statuses(found):
@@ -83,9 +76,8 @@ def test_any_other_folder_has_to_be_trusted(run, tmp_path, capsys):
     found = run(out=elsewhere, says="")
     assert statuses(found) == {"no_image": 2}
     assert "generate.trusted" in found[0].verdict.reason
-    lines = capsys.readouterr().err.splitlines()
-    [said] = [line for line in lines if "no_image 2, first" in line]
-    assert "generate.trusted" in said
+    said = capsys.readouterr().err
+    assert re.search("no_image 2, first.*generate.trusted", said)
     # the folder of the options file is where a relative one begins, as for all paths in it
     for trusted in (elsewhere, "elsewhere"):
         assert statuses(run(out=elsewhere, says="", trusted=[trusted])) == {"ok": 2}
@@ -99,10 +91,10 @@ def test_an_output_folder_that_is_a_link_is_the_folder_that_it_leads_to(run, tmp
 
 def attacks(tmp_path):
     """Answers that name what their generator has not made, with a word of the reason."""
-    secret = picture(tmp_path / "secret" / "0000_s0.png")
+    secret = an_image_file(tmp_path / "secret" / "0000_s0.png")
     saved = tmp_path / "saved"
-    source = picture(saved / "source.png")
-    reference = picture(tmp_path / "data" / "reference.png")
+    source = an_image_file(saved / "source.png")
+    reference = an_image_file(tmp_path / "data" / "reference.png")
     (saved / "link.png").symlink_to(secret)
     (saved / "linked").symlink_to(secret.parent)
     (saved / "twin.png").hardlink_to(source)
@@ -145,18 +137,16 @@ def answer(path):
     return json.dumps({"text": "", "images": [str(path)]})
 
 
-@pytest.mark.parametrize(
-    "elsewhere", [False, True], ids=["judged by another", "judged by itself"]
-)
-def test_an_answer_names_no_other_file(run, tmp_path, elsewhere):
+@pytest.mark.parametrize("by", ["another", "itself"])
+def test_an_answer_names_no_other_file(run, tmp_path, by):
     (tmp_path / "work" / "logs").mkdir()
     tried = attacks(tmp_path)
     texts = tmp_path / "texts.json"
-    task = "generate_prompts_viescore"
     texts.write_text(json.dumps([text for text, _ in tried.values()]))
     with FakeServer() as server:
         judge = {"judge": {"model": "fake", "base_url": server.base_url}}
-        given = {"task": task, "backbones": {} if elsewhere else judge, "texts": texts}
+        given = {"backbones": {} if by == "itself" else judge, "texts": texts}
+        given["task"] = "generate_prompts_viescore"
         found = run(len(tried), out=tmp_path / "saved", **given)
         assert server.stats()["requests"] == 0
     for (what, (_, word)), record in zip(tried.items(), found, strict=True):
@@ -167,7 +157,7 @@ def test_an_answer_names_no_other_file(run, tmp_path, elsewhere):
 
 
 def test_an_unchanged_copy_of_the_source_is_an_output(run, tmp_path):
-    source = picture(tmp_path / "saved" / "source.png")
+    source = an_image_file(tmp_path / "saved" / "source.png")
     copy = source.with_name("copy.png")
     copy.write_bytes(source.read_bytes())
     texts = tmp_path / "texts.json"

@@ -9,10 +9,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
-pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
-
 from PIL import Image
 
 from tests import pairs
@@ -40,13 +36,14 @@ SEETRUE = "image,text,label,dataset_source\n" + "".join(
 def data(tmp_path_factory):
     """A data folder with a few rows of each benchmark, and an image for each that they name."""
     root = tmp_path_factory.mktemp("data")
-    files = {**FILES, "seetrue": {"SeeTRUE.csv": SEETRUE}}
     genai = {"image": {"00001": GENAI}, "skills": {"counting": [1], "advanced": [1]}}
-    files["genai_bench_t2i"] = {
+    genai_files = {
         f"{part}/genai_{what}.json": json.dumps(content)
         for part in ("527", "1600")
         for what, content in genai.items()
     }
+    files = {**FILES, "seetrue": {"SeeTRUE.csv": SEETRUE}}
+    files["genai_bench_t2i"] = genai_files
     del files["t2i_eval_bench"]
     for benchmark, contents in files.items():
         for name, text in contents.items():

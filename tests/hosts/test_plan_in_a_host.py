@@ -12,13 +12,9 @@ def planned(monkeypatch, tmp_path, capfd):
 
     def said(*arguments, tasks=both, limit=12):
         options = options_file(tmp_path / "options.yaml", tmp_path / "replies.sqlite")
-        asked = (
-            *command(arguments, tasks, limit)[1:],
-            "--output_path",
-            tmp_path / "out",
-        )
+        asked = command(arguments, tasks, limit)[1:]
         with pytest.raises(SystemExit) as ended:
-            run(*asked, options=options)
+            run(*asked, "--output_path", tmp_path / "out", options=options)
         lines = capfd.readouterr().err.splitlines()
         return ended.value.code, [line for line in lines if line.startswith("vieval: ")]
 

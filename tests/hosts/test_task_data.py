@@ -4,11 +4,10 @@ import json
 
 import pytest
 
-from tests.refusals import refusal
+from tests.refusals import refuses
 from vieval_plugin.benchmarks.imagenhub import BENCHMARK
 from vieval_plugin.hosts.task_data import select_subset
 from vieval_plugin.judges.protocol import Sample, SampleId
-from vieval_plugin.text.errors import VievalError
 
 SAMPLES = [
     Sample(SampleId("imagenhub", "tie", model, uid), {})
@@ -18,10 +17,8 @@ SAMPLES = [
 
 
 def named(path):
-    return [
-        (s.id.image_model, s.id.uid)
-        for s in select_subset(SAMPLES, path, BENCHMARK.folders)
-    ]
+    found = select_subset(SAMPLES, path, BENCHMARK.folders)
+    return [(sample.id.image_model, sample.id.uid) for sample in found]
 
 
 def test_a_uid_in_a_list_is_wanted_of_every_image_model(tmp_path):
@@ -46,13 +43,13 @@ WRONG = ("[]", "{", '{"tie": ["1"]}', '{"tie": {"A": {"sample": "1"}}}')
 @pytest.mark.parametrize("text", [*WRONG, '{"tie": {"A": {}}}'])
 def test_json_of_another_shape_is_refused_by_name(tmp_path, text):
     (tmp_path / "split.json").write_text(text)
-    line = refusal(select_subset, SAMPLES, tmp_path / "split.json", {})
-    assert "split.json: the split must map parts to image models" in line
+    line = "split.json: the split must map parts to image models"
+    refuses(line, select_subset, SAMPLES, tmp_path / "split.json", {})
 
 
 def test_a_list_that_names_no_sample_or_is_not_there_is_refused(tmp_path):
     (tmp_path / "uids.txt").write_text("9\n8\n")
-    with pytest.raises(VievalError, match="none of its 2 uids is in imagenhub/tie"):
-        select_subset(SAMPLES, tmp_path / "uids.txt", {})
-    with pytest.raises(VievalError, match="cannot read the list of uids"):
-        select_subset(SAMPLES, tmp_path / "nowhere.txt", {})
+    absent = "its 2 uids do not match any sample of imagenhub/tie"
+    refuses(absent, select_subset, SAMPLES, tmp_path / "uids.txt", {})
+    unread = "cannot read the list of uids"
+    refuses(unread, select_subset, SAMPLES, tmp_path / "nowhere.txt", {})

@@ -19,6 +19,7 @@ from vieval_plugin.rewards.prompt_writer import prompt_writer_reward  # noqa: E4
 PIXELS = np.random.RandomState(0).randint(0, 256, (2, 20, 20, 3)).astype(np.uint8)
 FLOATS = torch.tensor(PIXELS).permute(0, 3, 1, 2).float().contiguous() / 255
 PROMPTS = ["a red cube", "a blue ball"]
+ERRORS = (VievalError, RuntimeError)
 FACTORY = "vieval_plugin.rewards.flow_factory"
 
 
@@ -34,17 +35,15 @@ def prompt_writer(judge, batch, prompts, **fields):
     """As ms-swift calls it; TRL has prompts in place of messages."""
     messages = [[{"role": "user", "content": text}] for text in prompts]
     with Judge(judge, **fields) as opened:
-        return prompt_writer_reward(opened, lambda texts: batch)(
-            prompts, messages=messages
-        )
+        reward = prompt_writer_reward(opened, lambda texts: batch)
+        return reward(prompts, messages=messages)
 
 
 def flow_factory_adapter(name):
     def rewards(judge, batch, prompts, **fields):
         with pytest.MonkeyPatch.context() as patch:
             bases = trainers.install_flow_factory(patch)
-            extra = {"judge": judge, **fields}
-            config = types.SimpleNamespace(extra_kwargs=extra)
+            config = types.SimpleNamespace(extra_kwargs={"judge": judge, **fields})
             given = {"prompt": prompts, "image": batch}
             path = f"{FACTORY}.{name}"
             return trainers.flow_factory(bases, path, config, given).tolist()
@@ -94,13 +93,9 @@ def test_rewards_are_those_of_a_judge(adapter, server, store):
 
 
 def test_a_failure_is_an_error_and_no_number(adapter, store):
-    prose = lambda request: "no score at all"
-    with (
-        FakeServer(reply=prose, schema_support="ignored") as server,
-        pytest.raises(
-            (VievalError, RuntimeError), match="no reward for .*parse_failure"
-        ),
-    ):
+    prose = {"reply": lambda request: "no score at all", "schema_support": "ignored"}
+    fails = pytest.raises(ERRORS, match="no reward for .*parse_failure")
+    with FakeServer(**prose) as server, fails:
         adapter("viescore", FLOATS, PROMPTS, **at(server))
 
 
@@ -134,7 +129,7 @@ def require_range(adapter, batch, refused):
     if refused is None:
         assert len(adapter("sharpness", batch, PROMPTS)) == 2
         return
-    with pytest.raises((VievalError, RuntimeError), match=refused):
+    with pytest.raises(ERRORS, match=refused):
         adapter("sharpness", batch, PROMPTS)
 
 

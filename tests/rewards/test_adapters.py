@@ -1,7 +1,7 @@
 """Rewards in a trainer's process, loaded and called as each trainer does."""
 
-import io
 import pickle
+import sys
 import types
 
 import numpy as np
@@ -9,8 +9,12 @@ import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer
-from tests.refusals import refusal
+from tests.pictures import encoded
+from tests.refusals import refuses
+from tests.work import run_process
 from vieval_plugin import Judge, VievalError
+from vieval_plugin.images import decode
+from vieval_plugin.rewards.in_process import open_reward
 
 torch = pytest.importorskip("torch")
 
@@ -22,6 +26,7 @@ from vieval_plugin.rewards.prompt_writer import prompt_writer_reward  # noqa: E4
 NO_STORE = {"store": {"use": False}}
 PIXELS = np.random.RandomState(0).randint(0, 256, (3, 16, 16, 3)).astype(np.uint8)
 PROMPTS = ["a red cube", "a blue ball", "a cat"]
+FLOATS = torch.tensor(np.random.RandomState(0).rand(2, 3, 20, 20)).float()
 TENSOR = torch.tensor(PIXELS).permute(0, 3, 1, 2)
 UNREADABLE = {"reply": lambda request: "no score at all", "schema_support": "ignored"}
 
@@ -37,15 +42,12 @@ def expected(server, store):
 
 
 def test_flow_grpo_sums_it_with_its_own(server, expected):
-    functions = {
-        "judge": judge_reward("viescore", **at(server)),
-        "sharp": judge_reward("sharpness"),
-    }
+    judged = judge_reward("viescore", **at(server))
+    functions = {"judge": judged, "sharp": judge_reward("sharpness")}
     score = trainers.flow_grpo(functions, {"judge": 0.5, "sharp": 0.25})
     details, _ = score(PIXELS, np.array(PROMPTS), [{}] * 3)
     assert details["judge"] == expected
-    pairs = zip(expected, details["sharp"], strict=True)
-    totals = [0.5 * one + 0.25 * other for one, other in pairs]
+    totals = 0.5 * np.array(expected) + 0.25 * np.array(details["sharp"])
     assert details["avg"] == pytest.approx(totals)
 
 
@@ -61,10 +63,13 @@ def test_flow_grpo_for_edits_has_a_source(server, store):
     assert reward(PIXELS, PROMPTS, None, ref_images=sources)[0] == known
 
 
-def test_a_reward_opens_again_where_it_is_sent():
+def test_a_reward_opens_again_where_it_is_sent_and_options_may_be_a_file(tmp_path):
+    (tmp_path / "options.yaml").write_text("store: {use: false}")
     reward = judge_reward("sharpness", options=NO_STORE)("cpu")
-    found = pickle.loads(pickle.dumps(reward))(PIXELS, PROMPTS)
-    assert found == (reward(PIXELS, PROMPTS))
+    sent = pickle.loads(pickle.dumps(reward))
+    by_file = judge_reward("sharpness", options=str(tmp_path / "options.yaml"))("cpu")
+    found = reward(PIXELS, PROMPTS)
+    assert sent(PIXELS, PROMPTS) == by_file(PIXELS, PROMPTS) == found
 
 
 def test_images_that_are_none_are_refused():
@@ -72,7 +77,6 @@ def test_images_that_are_none_are_refused():
     for images in (torch.rand(3, 5, 16, 16), PIXELS[0], PIXELS[:2]):
         with pytest.raises(VievalError):
             reward(images, PROMPTS)
-    assert len(reward(torch.rand(3, 3, 16, 16) * 1.01, PROMPTS)[0]) == 3
 
 
 async def test_a_failure_is_0_for_verl_omni_unless_the_reward_is_required(store):
@@ -85,14 +89,12 @@ async def test_a_failure_is_0_for_verl_omni_unless_the_reward_is_required(store)
 
 
 async def test_verl_omni_edits(server, store):
-    file = io.BytesIO()
     picture = PIL.Image.fromarray(PIXELS[1])
-    picture.save(file, "PNG")
+    file = {"bytes": encoded(picture), "path": None}
     entry = {"required": True, "reward": "viescore", **at(server)}
     judged = (verl_omni.compute_score, TENSOR[0], PROMPTS[0], entry)
-    for source in ({"bytes": file.getvalue(), "path": None}, picture, PIXELS[1]):
-        found = await trainers.verl_omni(*judged, {"source_img": source})
-        assert 0 <= found <= 1
+    for source in (file, picture, PIXELS[1]):
+        assert 0 <= await trainers.verl_omni(*judged, {"source_img": source}) <= 1
 
 
 def config(server, judge="viescore", **more):
@@ -113,9 +115,8 @@ def flow_factory(monkeypatch):
 
 
 def test_flow_factory_says_what_its_configuration_lacks(flow_factory):
-    empty = types.SimpleNamespace(extra_kwargs={})
-    line = refusal(flow_factory, "JudgeRewardModel", empty, {"prompt": []})
-    assert "the reward has no judge" in line
+    given = (types.SimpleNamespace(extra_kwargs={}), {"prompt": []})
+    refuses("the reward has no judge", flow_factory, "JudgeRewardModel", *given)
 
 
 def test_a_failed_member_is_neutral_if_asked(server, store, flow_factory):
@@ -124,8 +125,7 @@ def test_a_failed_member_is_neutral_if_asked(server, store, flow_factory):
         return flow_factory("JudgeGroupRewardModel", config(server, **fields), group)
 
     # each of three contests gives a win in all
-    shares = rewards(list(PIXELS), judge="pairwise")
-    assert shares.sum().item() == pytest.approx(1.5)
+    assert rewards(list(PIXELS), judge="pairwise").sum().item() == pytest.approx(1.5)
     torn = [PIXELS[0], PIXELS[1], b"torn"]
     with pytest.raises(VievalError, match="1 of 3 samples"):
         rewards(torn)
@@ -150,14 +150,14 @@ def test_a_writer_of_prompts_is_rewarded(server, expected, store):
         assert reward(prompts=asked, completions=written) == expected
         assert reward(list("xyz"), messages=asked, solution=[1, 2, 3]) == expected
         assert reward.__name__ == "judge"
-        assert "require prompts or messages" in refusal(reward, ["x"])
-        assert "unknown aspect" in refusal(prompt_writer_reward, judge, drawn, "XX")
+        refuses("require prompts or messages", reward, ["x"])
+        refuses("unknown aspect", prompt_writer_reward, judge, drawn, "XX")
 
 
-@pytest.mark.parametrize(
-    ("version", "trl"),
-    [("1.6.0", True), ("1.16.1", True), ("1.5.9", False), ("0.29", False)],
-)
+VERSIONS = [("1.6.0", True), ("1.16.1", True), ("1.5.9", False), ("0.29", False)]
+
+
+@pytest.mark.parametrize(("version", "trl"), VERSIONS)
 def test_a_failure_is_none_for_some_trl(version, trl, store, monkeypatch):
     installed = lambda package: version
     monkeypatch.setattr(prompt_writer.importlib.metadata, "version", installed)
@@ -167,10 +167,10 @@ def test_a_failure_is_none_for_some_trl(version, trl, store, monkeypatch):
         if trl:
             assert reward(**given) == [None]
         else:
-            assert "no reward" in refusal(reward, **given)
+            refuses("no reward", reward, **given)
         # ms-swift would take None for 0
         messages = [[{"role": "user", "content": "a cat"}]]
-        assert "no reward" in refusal(reward, ["x"], messages=messages)
+        refuses("no reward", reward, ["x"], messages=messages)
 
 
 @pytest.mark.parametrize(
@@ -182,10 +182,33 @@ def test_jpeg_is_sent_where_it_is_asked_for(server, store, form, magic):
         assert sample.images["output"].source.startswith(magic)
 
 
-def test_options_may_be_a_file(tmp_path):
-    (tmp_path / "options.yaml").write_text("store: {use: false}")
-    found, same = (
-        judge_reward("sharpness", options=options)("cpu")(PIXELS, PROMPTS)
-        for options in (str(tmp_path / "options.yaml"), NO_STORE)
-    )
-    assert found == same
+async def test_one_picture_is_meant():
+    entry = {"required": True, "reward": "sharpness"}
+    with pytest.raises(RuntimeError, match="one image, got 2"):
+        await trainers.verl_omni(verl_omni.compute_score, FLOATS, "x", entry)
+    reward = judge_reward("sharpness", options=NO_STORE)("cpu")
+    refuses("one image, got 2", reward, torch.stack([FLOATS, FLOATS]), ["x"] * 2)
+    refuses("number, 3, height, width", reward, FLOATS[0], ["x"] * 3)
+
+
+def test_pixels_are_what_was_generated():
+    reward = open_reward("sharpness", options=NO_STORE)
+    clipped = FLOATS.clone()
+    clipped[0].view(-1)[:10] = 1.45
+    [first, second] = reward.samples(["x", "y"], clipped)
+    expected = (clipped.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).numpy()
+    for sample, pixels in zip((first, second), expected, strict=True):
+        assert np.array_equal(np.asarray(decode(sample.images["output"])), pixels)
+
+
+def test_clipped_pictures_are_counted_in_one_line_at_the_end():
+    script = """
+import numpy as np
+from vieval_plugin.rewards.in_process import pictures
+for number in range(5):
+    batch = np.full((2, 20, 20, 3), 0.5)
+    batch[0, 0, 0] = 1.3 if number < 3 else 1.01
+    pictures(batch)
+"""
+    [line] = run_process([sys.executable, "-c", script], check=True).stderr.splitlines()
+    assert "3 of 10 images" in line

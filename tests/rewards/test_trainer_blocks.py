@@ -30,12 +30,10 @@ def test_ms_swift_finds_the_class_of_the_page_and_gets_a_reward_each(server, tmp
     blocks = blocks_of("TRL and ms-swift", server.base_url)
     assert len(blocks) == 2
     code = "\n".join([PIPELINE, *blocks, TRAINER])
-    environment = {
-        **{k: v for k, v in os.environ.items() if k != "VIEVAL_CONFIG"},
-        "XDG_CACHE_HOME": str(tmp_path),
-    }
-    done = run_process([PYTHON, "-c", code], cwd=tmp_path, env=environment, timeout=600)
+    own = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    own.pop("VIEVAL_CONFIG", None)
+    done = run_process([PYTHON, "-c", code], cwd=tmp_path, env=own, timeout=600)
     assert done.returncode == 0, done.stderr
-    rewards = json.loads(done.stdout.splitlines()[-1])
-    assert len(rewards) == 2
-    assert all(0 <= reward <= 1 for reward in rewards)
+    first, second = json.loads(done.stdout.splitlines()[-1])
+    assert 0 <= first <= 1
+    assert 0 <= second <= 1

@@ -33,10 +33,9 @@ def half_unreadable(request):
 def test_trl_trains_on_the_images_that_were_judged(tmp_path, store):
     answers = []
     unreadable = FakeServer(reply=half_unreadable, schema_support="ignored")
+    pipeline = lambda texts, output_type: SimpleNamespace(images=drawn(texts))
+    page = {"pipeline": pipeline}
     with unreadable as server, ExitStack() as opened:
-        page = {
-            "pipeline": lambda texts, output_type: SimpleNamespace(images=drawn(texts))
-        }
         exec(blocks_of("TRL and ms-swift", server.base_url)[0], page)
         opened.enter_context(page["judge"])
         reward = page["reward"]

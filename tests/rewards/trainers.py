@@ -89,5 +89,4 @@ def flow_factory(bases, path, config, batch):
     names = inspect.signature(model.__call__).parameters
     given = {n: v for n, v in batch.items() if n in names and v is not None}
     output = model(**given)
-    rewards = getattr(output, "rewards", output)
-    return torch.as_tensor(rewards, dtype=torch.float32)
+    return torch.as_tensor(getattr(output, "rewards", output), dtype=torch.float32)

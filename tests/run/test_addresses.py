@@ -1,5 +1,6 @@
 """Images that a samples file names by their addresses."""
 
+import re
 from contextlib import contextmanager
 from shlex import split
 
@@ -20,9 +21,7 @@ def picture():
 
 @contextmanager
 def site(**pages):
-    """A host with pages by path: a body, or the address that it redirects to; what was asked of
-    it.
-    """
+    """A host with pages by path, bodies or addresses to redirect to; what was asked of it."""
     asked = []
 
     def answer(path, *_):
@@ -39,80 +38,60 @@ def site(**pages):
 
 @pytest.fixture
 def score(score, tmp_path):
-    """Scores the image at each address: the exit code, statuses, reasons by uid, and what was
-    said on stderr.
-    """
+    """Scores the image at each address: the exit code, statuses, reasons by uid, stderr."""
 
     def scored(addresses, *arguments):
         rows = [a_sample_row(name, url) for name, url in addresses.items()]
         path = write_lines(tmp_path / "s.jsonl", rows)
         code, written, _, said = score(path, "--judge", "sharpness", *arguments)
+        statuses = {row["uid"]: row["status"] for row in written}
         failed = [row for row in written if row["status"] != "ok"]
         told = {row["uid"]: row["trace"][0]["reason"] for row in failed}
-        return code, [row["status"] for row in written], told, said
+        return code, [*statuses.values()], told, said
 
     return scored
 
 
-def test_images_of_an_allowed_host_are_fetched_once_and_judged(score):
+def test_images_of_an_allowed_host_are_fetched_once_if_they_are_judged(score):
     with site(a=picture(), b=picture()) as (host, asked):
         addresses = (f"http://{host}/{name}" for name in ("a?key=x", "b", "a?key=x"))
         found = dict(zip("123", addresses, strict=True))
-        assert score(found, "--allow-urls", host)[:3] == (0, ["ok"] * 3, {})
-        assert sorted(asked) == ["a", "b"]
-        assert score(found, "--allow-urls", host)[0] == 0
-        assert len(asked) == 2
-        assert score(found, "--allow-urls", host, "--fresh")[0] == 0
-        assert len(asked) == 4
-
-
-def test_only_what_is_judged_is_fetched(score):
-    with site(a=picture(), b=picture()) as (host, asked):
-        found = {"1": f"http://{host}/a", "2": f"http://{host}/b"}
-        assert score(found, "--allow-urls", host, "--limit", "1")[:2] == (0, ["ok"])
-        assert asked == ["a"]
+        runs = ("--limit 1", 1, 1), ("", 3, 2), ("", 3, 2), ("--fresh", 3, 4)
+        for flags, rows, count in runs:
+            judged = score(found, "--allow-urls", host, *split(flags))
+            assert (judged[:3], len(asked)) == ((0, ["ok"] * rows, {}), count)
+        assert asked[:2] == ["a", "b"]
 
 
 def test_what_cannot_be_had_is_its_samples_failure(score, monkeypatch):
     monkeypatch.setattr(download, "MAX_BODY", 50_000)
     with site(other=picture()) as (elsewhere, strange):
-        pages = {
-            "text": b"<html>",
-            "large": bytes(60_000),
-            "away": f"http://{elsewhere}/other",
-            "here": "/fine",
-            "loop": "/loop",
-        }
+        pages = {"text": b"<html>", "large": bytes(60_000), "here": "/fine"}
+        pages |= {"away": f"http://{elsewhere}/other", "loop": "/loop"}
         with site(fine=picture(), cut=picture()[:200], **pages) as (host, _):
             names = ["fine", "here", "absent", "text", "cut", "large", "away", "loop"]
             address = f"http://user:secret@{host}/{{}}?key=hidden"
             found = {name: address.format(name) for name in names}
             found["not named"] = f"http://{elsewhere}/other"
             code, statuses, told, _ = score(found, "--allow-urls", host)
-    assert (code, statuses) == (1, ["ok", "ok", *["tool_error"] * 7])
-    address = f"http://{host}/absent?key=[removed]"
-    said = f"cannot download the output image from {address}: 404 not found"
-    assert told["absent"] == said
-    assert "is not an image in a supported format" in told["text"]
-    assert "is cut off" in told["cut"] or "cannot be decoded" in told["cut"]
-    assert told["large"].endswith("larger than 0 MiB")
-    away = f"302 redirect to another host ({elsewhere}), which is not followed"
-    assert told["away"].endswith(away)
-    assert told["loop"].endswith("more than 5 redirects")
-    unnamed = "/other; pass --allow-urls HOST to download images from that host"
-    assert told["not named"].endswith(unnamed)
-    reasons = "\n".join(told.values())
-    assert "hidden" not in reasons
-    assert "secret" not in reasons
-    assert strange == []
+    assert (code, statuses, strange) == (1, ["ok", "ok", *["tool_error"] * 7], [])
+    expected = {
+        "absent": f"output image from http://{host}/absent?key=[removed]: 404 not found",
+        "text": "is not an image in a supported format",
+        "large": "larger than 0 MiB",
+        "away": f"302 redirect to another host ({elsewhere}), which is not followed",
+        "loop": "more than 5 redirects",
+        "not named": "/other; pass --allow-urls HOST to download images from that host",
+    }
+    assert not [name for name, words in expected.items() if words not in told[name]]
+    assert re.search("is cut off|cannot be decoded", told["cut"])
+    assert not re.search("hidden|secret", "\n".join(told.values()))
 
 
-BROKEN = ["http://[::1", "http://127.0.0.1:99999/x"]
+BROKEN = split("file:///etc/hostname ftp://127.0.0.1/x http://[::1")
 
 
-@pytest.mark.parametrize(
-    "address", ["file:///etc/hostname", "ftp://127.0.0.1/x", *BROKEN]
-)
+@pytest.mark.parametrize("address", [*BROKEN, "http://127.0.0.1:99999/x"])
 def test_other_schemes_and_broken_addresses_are_never_opened(score, address):
     code, statuses, told, _ = score({"1": address}, "--allow-urls", "127.0.0.1")
     assert (code, statuses) == (1, ["tool_error"])
@@ -123,12 +102,8 @@ def test_a_name_that_leads_into_a_private_network_is_refused(score):
     with site(a=picture()) as (host, asked):
         name = f"localhost:{host.partition(':')[2]}"
         code, _, told, _ = score({"1": f"http://{name}/a"}, "--allow-urls", name)
-        assert code == 1
-        private = (
-            "localhost resolves to a private address; if this is intended, use the"
-        )
-        assert told["1"].endswith(f"{private} IP address")
-        assert asked == []
+        assert (code, asked) == (1, [])
+        assert "localhost resolves to a private address; if this is" in told["1"]
 
 
 NO_HOSTS = split("http://example.com example.com/a me@example.com example.com:x")

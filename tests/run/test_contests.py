@@ -27,7 +27,6 @@ from vieval_plugin.results.lookup import conversation
 from vieval_plugin.run.jobs import Job, JobsSplitByCandidate
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.runner import judge_each, judge_in_batches
-from vieval_plugin.run.scheduler import Outcome
 
 
 def asks_once(sample):
@@ -117,22 +116,12 @@ def test_what_differs_in_anything_is_another_candidate():
         assert len(JobsSplitByCandidate(jobs).jobs) == count
 
 
-def test_samples_and_contests_may_come_together_and_samples_are_judged_as_often_as_given():
+def test_samples_beside_contests_are_judged_as_often_as_they_are_given():
     single = Job(candidate(0), JUDGE)
     jobs = [single, Job(contests(1, 4)[0], JUDGE), single]
     outcomes = judge_in_batches(jobs, answers, Progress())
     singles = [outcome.verdict.choice is None for outcome in outcomes]
     assert singles == [True, False, True]
-
-
-def test_every_contest_is_handed_on_once_all_its_candidates_are_judged():
-    given = contests(100, among=20)
-    apart = JobsSplitByCandidate([Job(contest, JUDGE) for contest in given])
-    outcome = Outcome(Verdict({"SC": 0.5}, Status.OK))
-    done = []
-    for part in range(len(apart.jobs)):
-        done += [number for number, _ in apart.assemble(part, outcome)]
-    assert sorted(done) == list(range(100))
 
 
 def test_the_same_candidate_twice_in_a_contest_is_asked_about_once():
@@ -146,13 +135,11 @@ def edits(tmp_path):
     """Three edits of one source, each against each, and one that lacks its image."""
     outputs = vieval_demo.load(tmp_path, "tie")[:3]
     votes = Votes("four_way", "first", ("first", "both_bad"))
-    pairs = itertools.combinations(outputs, 2)
     whole = [
         Contest(SampleId("b", "edit", "", str(n)), pair, votes, "g", ("colour",))
-        for n, pair in enumerate(pairs)
+        for n, pair in enumerate(itertools.combinations(outputs, 2))
     ]
-    images = {**outputs[0].images}
-    del images["output"]
+    images = {"source": outputs[0].images["source"]}
     bare = Sample(SampleId("b", "tie", "m", "9"), images, outputs[0].texts, kind="tie")
     lacking = Contest(SampleId("b", "edit", "", "bare"), (outputs[0], bare), votes)
     return [*whole, lacking]
@@ -170,47 +157,37 @@ def test_a_judge_of_samples_judges_contests(store, server, edits):
         known = (prepared.provenance, fingerprint(contest))
         response = response_json(contest.id, verdict, *known)
         record = read_record(response, target_json(contest))
-        assert record.verdict == verdict
-        assert record.id == contest.id
-        assert record.votes == contest.votes
-        assert record.group == contest.group
-        assert (record.tags, record.kind) == (contest.tags, "tie")
-        found = record.candidates
-        assert found == tuple(candidate.id for candidate in contest.candidates)
+        same = ("id", "votes", "group", "tags")
+        assert [getattr(record, n) for n in same] == [getattr(contest, n) for n in same]
+        assert (record.verdict, record.kind) == (verdict, "tie")
+        assert record.candidates == tuple(one.id for one in contest.candidates)
         # the program is run again on what was answered, and asks the same
         exchanges = conversation(prepared.program, contest, verdict)
         steps = [step.path for step in verdict.trace if step.path[-1] != "sample"]
         assert sorted(e.step.path for e in exchanges) in ([], sorted(steps))
 
 
-def test_a_measure_of_contests_needs_no_model(store, edits):
-    verdicts = evaluate(edits[:3], judge="ssim")
-    scores = [scores for verdict in verdicts for scores in verdict.choice.scores]
-    assert all(set(one) == {"SC"} for one in scores)
-
-
 @pytest.mark.parametrize("judge", ["ssim", "viescore", "pairwise"])
 def test_a_contest_that_is_none_is_not_judged(store, server, edits, judge):
     good = edits[0]
-    votes = Votes("two_way", "left")
     bad = [
         Contest(SampleId("b", "edit", "", "none"), ()),
         Contest(SampleId("b", "edit", "", "one"), good.candidates[:1]),
-        Contest(SampleId("b", "edit", "", "left"), good.candidates, votes),
+        Contest(good.id, good.candidates, Votes("two_way", "left")),
     ]
     backbone = Backbone(model="fake", base_url=server.base_url)
-    verdicts = evaluate([*bad, good], judge=judge, backbone=backbone)
-    assert [verdict.status for verdict in verdicts[:3]] == [Status.NOT_APPLICABLE] * 3
-    assert [verdict.reason for verdict in verdicts[:3]] == [
+    *refused, judged = evaluate([*bad, good], judge=judge, backbone=backbone)
+    assert [verdict.status for verdict in refused] == [Status.NOT_APPLICABLE] * 3
+    assert [verdict.reason for verdict in refused] == [
         "a contest must have at least 2 candidates, got 0",
         "a contest must have at least 2 candidates, got 1",
         "a two_way vote must be one of first, second, got 'left'",
     ]
-    assert verdicts[3].status is not Status.NOT_APPLICABLE
+    assert judged.status is not Status.NOT_APPLICABLE
 
 
 def test_without_votes_any_number_of_candidates_is_a_contest(store):
     outputs = vieval_demo.load(None, "tie")[:3]
     contest = Contest(SampleId("own", "tie", "", "1"), tuple(outputs))
     [verdict] = evaluate([contest], judge="ssim")
-    assert len(verdict.choice.scores) == 3
+    assert [set(scores) for scores in verdict.choice.scores] == [{"SC"}] * 3

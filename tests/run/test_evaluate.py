@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.refusals import refusal
+from tests.refusals import refuses
 from vieval_plugin import (
     Backbone,
     Image,
@@ -14,7 +14,6 @@ from vieval_plugin import (
     Sample,
     SampleId,
     Status,
-    VievalError,
     config,
     evaluate,
     evaluate_async,
@@ -46,14 +45,11 @@ async def test_evaluate_async_runs_in_a_loop(store, server):
     assert asyncio.get_running_loop().is_running()
 
 
-def test_auto_metrics_need_no_backbone(store):
-    verdicts = evaluate(vieval_demo.load(Path(), "tie")[:3], judge="ssim")
-    assert all(set(v.scores) == {"SC"} for v in verdicts)
-
-
-def test_a_judge_that_asks_a_model_says_that_none_is_named(store):
-    with pytest.raises(VievalError, match="backbone 'judge' is not configured"):
-        evaluate(vieval_demo.load(Path(), "tig")[:1])
+def test_what_a_judge_lacks_is_named(store):
+    samples = vieval_demo.load(Path(), "tig")[:1]
+    refuses("backbone 'judge' is not configured", evaluate, samples)
+    unknown = "unknown setting '1shot' of vqascore; it has no settings"
+    refuses(unknown, evaluate, samples, judge="vqascore", setting="1shot")
 
 
 @pytest.mark.parametrize("name", ["nowhere.png", "x" * 5000, "a\0b"])
@@ -82,30 +78,24 @@ def test_a_sample_without_an_output_is_no_image(store):
         Sample(SampleId("own", "tig", "m", str(n)), {}, texts)
         for n, texts in enumerate(({"prompt": "x"}, {}))
     ]
-    verdicts = evaluate(lacking, judge="vqascore")
-    assert not any(verdict.scores for verdict in verdicts)
-    statuses = [verdict.status for verdict in verdicts]
-    assert statuses == [Status.NO_IMAGE, Status.NOT_APPLICABLE]
-    found = verdicts[0].trace[0].reason
-    assert found == "the sample has no output or frame_0 or view_0 image"
+    first, second = evaluate(lacking, judge="vqascore")
+    statuses = (first.status, second.status)
+    assert statuses == (Status.NO_IMAGE, Status.NOT_APPLICABLE)
+    assert first.scores == second.scores == {}
+    reason = "the sample has no output or frame_0 or view_0 image"
+    assert first.trace[0].reason == reason
 
 
-def test_a_setting_that_a_judge_does_not_have_is_refused():
-    line = refusal(evaluate, [], judge="vqascore", setting="1shot")
-    assert "unknown setting '1shot' of vqascore; it has no settings" in line
-
-
-def test_summary_says_what_failed(store, server):
+def test_a_summary_begins_with_the_best(store):
     samples = vieval_demo.load(Path(), "tig")[:3]
     summary = ScoreSummary(("PQ",))
     verdicts = evaluate(samples, judge="sharpness")
     for sample, verdict in zip(samples, verdicts, strict=True):
         summary.add(sample.id, verdict)
-    lines = summary.lines()
-    assert lines[0] == "in all rows: samples = 1, failed = 0"
-    assert lines[1].split() == ["image", "model", "PQ"]
-    means = {line.split()[0]: line.split()[1] for line in lines[2:]}
-    best, *_ = sorted(means, key=means.get, reverse=True)
+    _, columns, *rows = summary.lines()
+    assert columns.split() == ["image", "model", "PQ"]
+    means = dict(row.split()[:2] for row in rows)
+    best = max(means, key=means.get)
     answer = summary.answer("sharpness")
     assert answer.startswith(f"sharpness, mean PQ: {best} {means[best]}, ")
 

@@ -1,14 +1,12 @@
 """What a run would cost, told from a pilot of eight: beside what the run then costs."""
 
 import json
-import random
 import re
 from shlex import split
 
-import PIL.Image
 import pytest
 
-from tests.builders import a_sample_row
+from tests.builders import a_sample_row, an_image_file
 from tests.fake_server import FakeServer
 from tests.stored_results import write_lines
 from vieval_plugin.cli import main
@@ -18,13 +16,11 @@ COUNT = 40
 
 @pytest.fixture
 def samples(tmp_path):
-    rows = []
+    rows = [{**a_sample_row("x", "0.png", kind="sculpture"), "texts": {}}]
     for number in range(COUNT):
-        path = tmp_path / f"{number}.png"
-        PIL.Image.new("RGB", (32, 32), (6 * number, 90, 200)).save(path)
+        an_image_file(tmp_path / f"{number}.png", (6 * number, 90, 200))
         prompt = "a cube " * (1 + number % 7)
         rows.append(a_sample_row(str(number), f"{number}.png", prompt))
-    rows.append({**a_sample_row("x", "0.png", kind="sculpture"), "texts": {}})
     return write_lines(tmp_path / "s.jsonl", rows)
 
 
@@ -43,8 +39,7 @@ def run(tmp_path, capsys):
 def numbers(name, said):
     """The least and, where it is more, the most of a line of a plan."""
     line = next(line for line in said.splitlines() if line.startswith(f"{name}: "))
-    count = 1 + (" up to " in line)
-    found = re.findall(r"[\d.,]*\d", line)[:count]
+    found = re.findall(r"[\d.,]*\d", line)[: 1 + (" up to " in line)]
     return [float(one.replace(",", "")) for one in found]
 
 
@@ -54,13 +49,11 @@ def test_a_run_costs_what_its_plan_says(store, samples, run, tmp_path, judge):
     with FakeServer(latency=0.02, capacity=32) as server:
         code, planned, _ = run(samples, server, "--judge", judge, *prices)
         asked = server.stats()["requests"]
-        assert code == 0
-        assert not (tmp_path / "v.jsonl").exists()
-    answer, trial, *_ = planned.splitlines()
+    assert (code, (tmp_path / "v.jsonl").exists()) == (0, False)
+    answer, trial, *rest, last = planned.splitlines()
     assert answer.startswith(f"plan: {judge} by fake, {COUNT} samples: about ")
     assert trial == "pilot of 8 (seed 0): ok 8"
-    found = planned.splitlines()[-1]
-    assert found == f"no questions would be asked about 1 of {COUNT + 1} samples"
+    assert last == f"no questions would be asked about 1 of {COUNT + 1} samples"
     store.unlink()
     with FakeServer() as server:
         code, _, told = run(samples, server, "--judge", judge, plan=False)
@@ -75,39 +68,11 @@ def test_a_run_costs_what_its_plan_says(store, samples, run, tmp_path, judge):
     least, *most = numbers("price", planned)
     assert least == pytest.approx((tokens_in * 0.5 + tokens_out * 2) / 1e6, rel=0.1)
     # an answer of vqascore is one token, and what viescore's may have is its limit
-    limit = {"vqascore": [], "viescore": [2 * 1024 * COUNT]}[judge]
-    assert most_out == limit
-    expected = [least + (out - least_out) * 2 / 1e6 for out in limit]
+    assert most_out == ([2 * 1024 * COUNT] if judge == "viescore" else [])
+    expected = [least + (out - least_out) * 2 / 1e6 for out in most_out]
     assert most == pytest.approx(expected, rel=0.01)
     names = ("calls", "tokens", "price")
-    told = [line for line in planned.splitlines() if line.startswith(names)]
-    assert "(" not in "".join(told)
-
-
-@pytest.mark.slow
-def test_a_plan_of_10000_rows_is_what_the_server_counts(store, run, tmp_path):
-    plain = PIL.Image.new("RGB", (32, 32))
-    words = random.Random(0)
-    rows = []
-    for number in range(10_000):
-        plain.putpixel((0, 0), (number % 256, number // 256, 0))
-        plain.save(tmp_path / f"{number}.png")
-        prompt = "a cube " * words.randint(1, 30)
-        rows.append({"output": f"{number}.png", "prompt": prompt})
-    many = write_lines(tmp_path / "many.jsonl", rows)
-    with FakeServer() as server:
-        prices = split("--price-input 1 --price-output 4")
-        code, planned, _ = run(many, server, *prices)
-        assert code == 0
-        store.unlink()
-        server.reset_stats()
-        code, _, _ = run(many, server, plan=False)
-        assert code == 0
-        counted = server.stats()
-    assert numbers("calls", planned) == [counted["requests"]]
-    for name, kind in (("tokens in", "prompt"), ("tokens out", "completion")):
-        tokens = counted["tokens"][kind]
-        assert numbers(name, planned)[0] == pytest.approx(tokens, rel=0.05)
+    assert "(" not in "".join(line for line in rest if line.startswith(names))
 
 
 def test_cached_tokens_cost_what_they_cost(store, samples, run):
@@ -126,17 +91,14 @@ def test_cached_tokens_cost_what_they_cost(store, samples, run):
 
 
 def test_what_is_not_asked_is_counted_with_what_it_would_have_cost(store, samples, run):
-    prices = ["--price-input", "1", "--price-output", "4"]
+    prices = split("--price-input 1 --price-output 4 --aspects SC")
     with FakeServer() as server:
-        _, _, told = run(samples, server, *prices, "--aspects", "SC", plan=False)
-    skipped = "skipped by the option aspects: "
-    [line] = [line for line in told.splitlines() if line.startswith(skipped)]
-    _, _, price = told.partition("price: ")
+        _, _, told = run(samples, server, *prices, plan=False)
     # a call of 41 asks what the server can
-    share = float(price.split()[0]) * COUNT / (COUNT + 1)
-    assert line.startswith(f"{skipped}{COUNT} questions, 49% of all, about ")
-    found = float(re.search(r"about ([\d.]+)", line)[1])
-    assert found == pytest.approx(share, rel=0.01)
+    share = float(told.partition("price: ")[2].split()[0]) * COUNT / (COUNT + 1)
+    skipped = f"skipped by the option aspects: {COUNT} questions, 49% of all, about "
+    found = re.search(rf"^{skipped}([\d.]+)", told, re.MULTILINE)
+    assert float(found[1]) == pytest.approx(share, rel=0.01)
 
 
 def test_what_the_pilot_paid_for_is_not_asked_again(store, samples, run):
@@ -148,9 +110,7 @@ def test_what_the_pilot_paid_for_is_not_asked_again(store, samples, run):
         for name, bound in (("calls", {"abs": 1}), ("tokens in", {"rel": 0.05})):
             before = numbers(name, first)[0]
             assert numbers(name, again)[0] == pytest.approx(before, **bound)
-        assert "seconds: unknown, because pilot answers came from the cache; " in again
-        kept = "16 pilot answers came from the cache; the figures are for a run without"
-        assert f"{kept} the cache" in again
+        assert "16 pilot answers came from the cache" in again
         _, anew, _ = run(samples, server, "--fresh")
         assert server.stats()["requests"] == 2 * paid
         assert "seconds: unknown" not in anew
@@ -160,8 +120,7 @@ def test_what_the_pilot_paid_for_is_not_asked_again(store, samples, run):
 
 def test_seconds_are_told_as_a_range(store, samples, run):
     with FakeServer(latency=0.1) as server:
-        more = split("--num-concurrent 4 --judge vqascore")
-        _, said, _ = run(samples, server, *more)
+        _, said, _ = run(samples, server, *split("--num-concurrent 4 --judge vqascore"))
     form = r"seconds: ([\d.]+) if 4 concurrent requests .*, ([\d.]+) at"
     fastest, slowest = map(float, re.search(form, said).groups())
     # 40 calls of a tenth of a second, four at once, on a busy machine
@@ -169,25 +128,15 @@ def test_seconds_are_told_as_a_range(store, samples, run):
     assert fastest <= slowest
 
 
-def test_without_prices_or_tokens_none_is_made_up(store, samples, run, monkeypatch):
+def test_without_tokens_no_price_is_made_up(store, samples, run, monkeypatch):
+    tokens = "vieval_plugin.backends.http.openai.tokens_of"
+    monkeypatch.setattr(tokens, lambda answer: (None, None))
     with FakeServer() as server:
-        _, said, _ = run(samples, server, "--limit", "3")
-        assert "price: unknown; pass --price-input and --price-output" in said
-        assert ", 3 samples: " in said
-        assert "pilot of 3 " in said
-        tokens = "vieval_plugin.backends.http.openai.tokens_of"
-        monkeypatch.setattr(tokens, lambda answer: (None, None))
-        more = split("--fresh --price-input 1 --price-output 1")
-        _, said, _ = run(samples, server, *more)
+        limited = split("--limit 3 --price-input 1 --price-output 1")
+        _, said, _ = run(samples, server, *limited)
+    assert re.search(r", 2 samples: .*\npilot of 2 ", said)
     assert "tokens in: unknown, because the server does not report it" in said
     assert "price: unknown, because the token counts are unknown" in said
-
-
-def test_a_judge_that_asks_no_model_costs_time_alone(store, samples, run):
-    code, said, _ = run(samples, None, "--judge", "sharpness")
-    assert code == 0
-    assert "calls: 0, tokens: 0, price: 0" in said
-    assert "seconds: about " in said
 
 
 def test_stored_scores_of_a_network_are_no_calls(store, samples, run, scorer_weights):
@@ -195,16 +144,20 @@ def test_stored_scores_of_a_network_are_no_calls(store, samples, run, scorer_wei
     run(samples, None, *command)
     code, said, _ = run(samples, None, *command)
     assert code == 0
-    assert "samples: no calls" in said
-    assert "pilot answers came from the cache" in said
+    assert re.search(
+        "samples: no calls(.*\n)*.*pilot answers came from the cache", said
+    )
 
 
-def test_several_judges_have_a_plan_each(store, samples, run):
+def test_several_judges_have_a_plan_each_and_measuring_costs_time_alone(
+    store, samples, run
+):
     with FakeServer() as server:
-        _, said, _ = run(samples, server, "--judge", "viescore", "--judge", "sharpness")
-    lines = [line for line in said.splitlines() if line.startswith("plan:")]
-    judges = [line.split(",")[0] for line in lines]
-    assert judges == ["plan: viescore by fake", "plan: sharpness"]
+        _, said, _ = run(samples, server, *split("--judge viescore --judge sharpness"))
+    assert re.findall("^plan: (.*?),", said, re.M) == ["viescore by fake", "sharpness"]
+    measured = said.partition("plan: sharpness")[2]
+    assert "calls: 0, tokens: 0, price: 0\n" in measured
+    assert "seconds: about " in measured
 
 
 def test_a_failing_pilot_is_one_line(store, samples, run, tmp_path):
@@ -215,8 +168,7 @@ def test_a_failing_pilot_is_one_line(store, samples, run, tmp_path):
     (tmp_path / "t.jsonl").write_text(json.dumps({"kind": "tie", "images": {}}))
     code, _, told = run(tmp_path / "t.jsonl", None)
     assert code == 1
-    none = "vieval: viescore cannot judge any of these samples, so there is nothing to"
-    assert f"{none} plan" in told
+    assert "vieval: viescore cannot judge any of these samples" in told
     assert "the sample has no source image" in told
 
 

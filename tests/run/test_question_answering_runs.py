@@ -1,25 +1,20 @@
-"""Question answering by a server that knows the graph: the same scores in Python, on the command
-line, in shards, as a reward and in lmms-eval, with the questions of a prompt asked once for all its
-images.
+"""Question answering by a server that knows the graph: the same scores by each road, with the
+questions of a prompt asked once for all its images.
 """
 
 import base64
 import json
 from collections import Counter
-from shlex import split
 
 import pytest
 
 from tests.builders import a_sample_row
-from tests.fake_server import FakeServer
-from tests.in_process import evaluate, served
+from tests.fake_server import FakeServer, named
 from tests.pictures import plain
 from tests.stored_results import read_lines, write_lines
 from vieval_plugin import Judge
-from vieval_plugin.cli import main
 from vieval_plugin.rewards.in_process import open_reward
 
-_ = evaluate  # a fixture
 PROMPT = "a red square beside a blue square"
 GRAPH = [
     {"id": 1, "question": "Is there a red square?", "parents": []},
@@ -50,19 +45,17 @@ class Model:
         content = request["messages"][-1]["content"]
         parts = content if isinstance(content, list) else [{"text": content}]
         text = "".join(part.get("text", "") for part in parts)
-        images = [part["image_url"]["url"] for part in parts if "image_url" in part]
+        urls = [part["image_url"]["url"] for part in parts if "image_url" in part]
         if "questions" in properties:
-            assert not images
+            assert not urls
             self.asked["questions"] += 1
             return json.dumps({"questions": GRAPH})
-        [image] = [base64.b64decode(url.split(",")[1]) for url in images]
+        [image] = [base64.b64decode(url.split(",")[1]) for url in urls]
         assert PROMPT not in text
-        colours = [name for name, picture in PICTURES.items() if picture == image]
-        colour = (colours or ["green"])[0]
+        [colour] = [name for name, picture in PICTURES.items() if picture == image]
         [number] = [q["id"] for q in GRAPH if q["question"] in text]
-        answer = ANSWERS[colour][number - 1]
         self.asked[colour] += 1
-        return json.dumps({"answer": answer})
+        return json.dumps({"answer": ANSWERS[colour][number - 1]})
 
 
 @pytest.fixture
@@ -87,7 +80,7 @@ def test_questions_are_asked_once_for_all_images(model, server, tmp_path):
 
 
 @pytest.mark.slow
-def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, capsys):
+def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, vieval):
     images = tmp_path / "images.parquet"
     shards = tmp_path / "shards"
     pyarrow = pytest.importorskip("pyarrow")
@@ -97,30 +90,19 @@ def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, c
         for name, picture in PICTURES.items()
     ]
     parquet.write_table(pyarrow.Table.from_pylist(rows), images)
-    judge = "--judge question_answering --model fake --base-url"
-    command = ["score", str(images), *split(judge), server.base_url, "--out"]
-    assert main([*command, str(tmp_path / "verdicts.jsonl")]) == 0
-    assert main([*command, str(shards)]) == 0
-    lines = read_lines(tmp_path / "verdicts.jsonl")
+    command = ("score", images, "--judge", "question_answering", *named(server))
+    for out in (tmp_path / "verdicts.jsonl", shards):
+        vieval(*command, "--out", out)
     files = (shards / "verdicts").glob("*.parquet")
     table = pyarrow.concat_tables([parquet.read_table(path) for path in files])
-    for rows in (lines, table.to_pylist()):
+    for rows in (read_lines(tmp_path / "verdicts.jsonl"), table.to_pylist()):
         found = {row["uid"]: row["scores"]["SC"] for row in rows}
         assert found == pytest.approx(SCORES)
-    base_url = server.base_url
-    reward = open_reward("question_answering:SC", model="fake", base_url=base_url)
+    served_by = {"model": "fake", "base_url": server.base_url}
+    reward = open_reward("question_answering:SC", **served_by)
     samples = reward.samples([PROMPT] * 3, list(PICTURES.values()))
     found = [value.value for value in reward.values(samples)]
     assert found == pytest.approx(list(SCORES.values()))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("setting", ["", "_tifa", "_vq2a"])
-def test_the_drawn_benchmark_in_lmms_eval(evaluate, setting):
-    task = f"{'variant_' * bool(setting)}vieval_demo_question_answering{setting}_tig"
-    with FakeServer() as server:
-        run = evaluate(*served("vieval_openai", server), tasks=task)
-    assert run.statuses == {"ok": 6}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +112,7 @@ def test_the_drawn_benchmark_in_lmms_eval(evaluate, setting):
         ("viescore", {"SC": 3, "PQ": 3}),
     ],
 )
-def test_conversations_are_exported(server, tmp_path, capsys, judge, sub_tasks):
+def test_conversations_are_exported(server, tmp_path, vieval, judge, sub_tasks):
     rows = []
     for name, picture in PICTURES.items():
         (tmp_path / f"{name}.png").write_bytes(picture)
@@ -139,16 +121,14 @@ def test_conversations_are_exported(server, tmp_path, capsys, judge, sub_tasks):
     verdicts, out = tmp_path / "verdicts.jsonl", tmp_path / "train.jsonl"
     with FakeServer() as scored:
         asked = server if judge == "question_answering" else scored
-        named = ("--judge", judge, "--model", "fake", "--base-url", asked.base_url)
-        assert main(["score", str(samples), *named, "--out", str(verdicts)]) == 0
-    assert main(["export", judge, str(verdicts), "--out", str(out)]) == 0
+        vieval("score", samples, "--judge", judge, *named(asked), "--out", verdicts)
+    vieval("export", judge, verdicts, "--out", out)
     rows = read_lines(out)
     assert Counter(row["sub_task"] for row in rows) == sub_tasks
     for row in rows:
         *before, last = row["messages"]
         assert last["role"] == "assistant"
-        parts = [part for message in before for part in message["content"]]
-        shown = [part for part in parts if part["type"] == "image"]
-        assert len(shown) == len(row["images"])
+        parts = [part["type"] for message in before for part in message["content"]]
+        assert parts.count("image") == len(row["images"])
     found = {len(row["images"]) for row in rows}
     assert found == ({0, 1} if judge == "question_answering" else {1})

@@ -1,6 +1,4 @@
-"""Judging live, from samples to verdicts: every sample is accounted for, no score is invented,
-no key is shown.
-"""
+"""Judging live: every sample is accounted for, no score is invented, no key is shown."""
 
 import asyncio
 import base64
@@ -55,8 +53,7 @@ def short_waits(monkeypatch):
 
 @cache
 def picture(number, kind="PNG"):
-    # noise: similar colours are one and the same in a JPEG file, and what is said beside the
-    # picture is not sent
+    # noise: similar colours are the same in a JPEG file
     pixels = random.Random(number).randbytes(192)
     return Image(encoded(PIL.Image.frombytes("RGB", (8, 8), pixels), kind))
 
@@ -64,14 +61,14 @@ def picture(number, kind="PNG"):
 def samples(count):
     """Every other one generated from a prompt, the others edited: one sub-score and two of SC."""
     for n in range(count):
-        if n % 2:
-            images, texts = {"output": picture(n)}, {"prompt": f"picture {n}"}
-        else:
+        images, texts = {"output": picture(n)}, {"prompt": f"picture {n}"}
+        if n % 2 == 0:
             output = picture(n, "JPEG" if n % 4 else "PNG")
             images = {"source": picture(7, "JPEG"), "output": output}
             texts = {"instruction": f"make it {n}"}
-        kind = "tig" if n % 2 else "tie"
-        yield Sample(SampleId("b", kind, "m", str(n)), images, texts)
+        yield Sample(
+            SampleId("b", "tig" if n % 2 else "tie", "m", str(n)), images, texts
+        )
 
 
 @cache
@@ -79,7 +76,15 @@ def viescore():
     return prepared("viescore")
 
 
-async def judge(jobs, backbones, *, config=NO_STORE, concurrent=8, progress=None):
+def jobs(count, repeats=1):
+    return [Job(s, viescore(), n) for s in samples(count) for n in range(repeats)]
+
+
+def stored(folder):
+    return Config(store=StoreOptions(path=folder / "r.sqlite"))
+
+
+async def judge(jobs, backbones, *, config=NO_STORE, progress=None):
     """Outcomes by number, in the order in which they came; each number once."""
     outcomes = {}
 
@@ -89,11 +94,10 @@ async def judge(jobs, backbones, *, config=NO_STORE, concurrent=8, progress=None
 
     progress = progress or Progress()
     seed = config.statistics.seed
-    how = {"live": concurrent, "bar": False}
     with opened_store(config) as store:
         async with Backbones(backbones, store, progress.usage, seed) as asked:
-            ask = asked.answer
-            await judge_each(jobs, ask, progress, ended, store=store, **how)
+            how = {"live": 8, "bar": False, "store": store}
+            await judge_each(jobs, asked.answer, progress, ended, **how)
     return outcomes
 
 
@@ -103,9 +107,7 @@ def served_by(server, **options):
 
 
 def prompt_of(chat):
-    """What the fake server makes of a chat, written down here once more: images as data URLs,
-    parts in order.
-    """
+    """What the fake server makes of a chat: images as data URLs, parts in order."""
 
     def part(piece):
         if isinstance(piece, str):
@@ -131,56 +133,47 @@ def expected(sample):
 
 
 async def test_every_sample_gets_the_verdict_of_its_own_answers():
-    given = list(samples(40))
     with FakeServer(latency=0.005) as server:
-        outcomes = await judge((Job(s, viescore()) for s in given), served_by(server))
+        outcomes = await judge(iter(jobs(40)), served_by(server))
         assert server.stats()["distinct_prompts"] == server.stats()["requests"] == 81
-    for number, sample in enumerate(given):
+    for number, sample in enumerate(samples(40)):
         verdict = outcomes[number].verdict
         assert (verdict.scores, verdict.status) == (expected(sample), Status.OK)
         assert outcomes[number].input_tokens > 512
-    found = len({json.dumps(outcome.verdict.scores) for outcome in outcomes.values()})
-    assert found > 20
+    found = {json.dumps(outcome.verdict.scores) for outcome in outcomes.values()}
+    assert len(found) > 20
 
 
 async def test_a_repeat_is_asked_anew_and_a_second_run_is_not(tmp_path):
-    config = Config(store=StoreOptions(path=tmp_path / "r.sqlite"))
-    jobs = [Job(sample, viescore(), n) for sample in samples(3) for n in (0, 1)]
+    given, config = jobs(3, repeats=2), stored(tmp_path)
     with FakeServer() as server:
         first, second = Progress(), Progress()
-        outcomes = await judge(jobs, served_by(server), config=config, progress=first)
+        outcomes = await judge(given, served_by(server), config=config, progress=first)
         assert server.stats()["requests"] == 1 + 12
-        again = await judge(jobs, served_by(server), config=config, progress=second)
+        again = await judge(given, served_by(server), config=config, progress=second)
         assert server.stats()["requests"] == 1 + 12
     assert [again[n] for n in range(6)] == [outcomes[n] for n in range(6)]
-    assert (second.usage.calls, second.usage.cached) == (0, 12)
     assert second.lines()[1] == "calls: 0, from the cache: 12, tokens in: 0, out: 0"
 
 
 async def test_an_unreadable_reply_is_asked_again_with_the_error():
-    def reply(request):
-        roles = [message["role"] for message in request["messages"]]
-        is_reminded = "assistant" in roles
-        return '{"score": [3, 4], "reasoning": "so"}' if is_reminded else "I like it."
-
-    [sample] = list(samples(1))
+    good = '{"score": [3, 4], "reasoning": "so"}'
+    is_reminded = lambda request: len(request["messages"]) > 1
+    reply = lambda request: good if is_reminded(request) else "I like it."
     with FakeServer(reply=reply, schema_support="rejected") as server:
-        [outcome] = (await judge([Job(sample, viescore())], served_by(server))).values()
+        [outcome] = (await judge(jobs(1), served_by(server))).values()
         assert server.stats()["statuses"] == {"400": 1, "200": 4}
-    assert outcome.verdict.status is Status.REPAIRED
-    assert outcome.verdict.scores["SC"] == 0.3
-    second = reply({"messages": [{"role": "assistant"}]})
-    answers = [step.answer for step in outcome.verdict.trace]
-    assert answers == ["I like it.", second] * 2
+    verdict = outcome.verdict
+    assert (verdict.status, verdict.scores["SC"]) == (Status.REPAIRED, 0.3)
+    assert [step.answer for step in verdict.trace] == ["I like it.", good] * 2
 
 
 async def test_the_summary_says_what_was_tried_again_and_what_failed():
     faults = lambda number, request: {1: Fault("503"), 2: Fault("429")}.get(number)
     progress = Progress()
-    jobs = [Job(next(samples(1)), viescore())]
     mix = {"permanent_share": 1.0, "permanent_mix": (Fault("overlong"),)}
     with FakeServer(faults=faults, **mix) as server:
-        await judge(jobs, served_by(server), progress=progress)
+        await judge(jobs(1), served_by(server), progress=progress)
     first, _, about, *rest = progress.lines()
     assert first == "verdicts: api_error 1"
     assert about == f"about api_error: {docs_url('reference/results.md#api_error')}"
@@ -192,13 +185,13 @@ async def test_the_summary_says_what_was_tried_again_and_what_failed():
 
 
 def asking_once(*asks):
-    """A judge that asks once and puts the replies into its verdict."""
+    """A job whose judge asks once and puts the replies into its verdict."""
 
     def asking(sample):
         replies = yield list(asks)
         return Verdict({}, Status.OK, "\n".join(map(repr, replies)))
 
-    return scripted(asking)
+    return Job(next(samples(1)), scripted(asking))
 
 
 def say(backbone):
@@ -208,8 +201,8 @@ def say(backbone):
 NOWHERE = "http://127.0.0.1:1/v1"
 
 
-async def test_an_ask_goes_to_the_backbone_it_names_else_to_the_judge(monkeypatch):
-    job = Job(next(samples(1)), asking_once(say("scene"), say("unheard of")))
+async def test_an_ask_goes_to_the_backbone_it_names_else_to_the_judge():
+    job = asking_once(say("scene"), say("unheard of"))
     model = lambda request: request["model"]
     with FakeServer(reply=model) as one, FakeServer(reply=model) as two:
         named = {
@@ -223,26 +216,23 @@ async def test_an_ask_goes_to_the_backbone_it_names_else_to_the_judge(monkeypatc
 
 
 async def test_a_key_that_is_lacking_is_an_error_that_names_its_variable():
-    key = {"api_key_env": "NOT_SET_ANYWHERE"}
-    named = {"judge": Backbone(model="x", base_url=NOWHERE, **key)}
+    lacking = Backbone(model="x", base_url=NOWHERE, api_key_env="NOT_SET_ANYWHERE")
     with pytest.raises(VievalError, match="NOT_SET_ANYWHERE"):
-        await judge([Job(next(samples(1)), asking_once(say("judge")))], named)
+        await judge([asking_once(say("judge"))], {"judge": lacking})
 
 
 async def test_measurements_and_tools_need_no_backbone():
     measure = Measure("psnr", {"image": picture(1), "reference": picture(1)}, ("m",))
-    asking = asking_once(measure, UseTool("saw", {}, ("t",)))
-    [outcome] = (await judge([Job(next(samples(1)), asking)], {})).values()
+    job = asking_once(measure, UseTool("saw", {}, ("t",)))
+    [outcome] = (await judge([job], {})).values()
     measured, tool = outcome.verdict.rationale.splitlines()
     assert measured.startswith(Measurement.__name__)
     assert tool == repr(Failure(Status.TOOL_ERROR, "unknown tool 'saw'"))
 
 
 def test_images_that_are_not_there_are_named_before_the_run(tmp_path):
-    lacking = []
-    for n in range(3):
-        images = {"output": Image(tmp_path / f"{n}.png")}
-        lacking.append(Sample(SampleId("b", "tig", "m", str(n)), images, {}))
+    images = [{"output": Image(tmp_path / f"{n}.png")} for n in range(3)]
+    lacking = [Sample(SampleId("b", "tig", "m", "1"), each, {}) for each in images]
     line = refusal(require_images, [*samples(2), *lacking])
     assert "0.png: no such image (and 2 more); run `vieval prepare b` to get" in line
     require_images(samples(2))
@@ -256,51 +246,41 @@ def test_images_that_are_not_there_are_named_before_the_run(tmp_path):
 )
 async def test_a_run_that_cannot_go_on_ends_with_one_error(trouble, said, tmp_path):
     before = asyncio.all_tasks()
-    config = Config(store=StoreOptions(path=tmp_path / "r.sqlite"))
-    jobs = [Job(sample, viescore()) for sample in samples(300)]
     with FakeServer(api_key=KEY if trouble == "key" else "", latency=0.005) as server:
         if trouble == "dead":
             server.die(60)
+        named = served_by(server, patience=0.3)
         with pytest.raises(VievalError, match=said):
-            await judge(jobs, served_by(server, patience=0.3), config=config)
+            await judge(jobs(300), named, config=stored(tmp_path))
         assert server.stats()["requests"] <= 8
     assert asyncio.all_tasks() == before
 
 
 async def test_a_server_lost_in_the_middle_loses_no_sample_on_the_next_run(tmp_path):
-    config = Config(store=StoreOptions(path=tmp_path / "r.sqlite"))
-    given = list(samples(60))
-    jobs = [Job(sample, viescore()) for sample in given]
+    config, progress = stored(tmp_path), Progress()
     death = lambda n, _: Fault("death", seconds=60) if n == 50 else None
-    with FakeServer(latency=0.01, faults=death) as server:
-        with pytest.raises(VievalError, match="check the server and run again"):
-            await judge(jobs, served_by(server, patience=0.3), config=config)
-        port = server.port
-    progress = Progress()
-    with FakeServer(port=port) as server:
+    ends = pytest.raises(VievalError, match="check the server and run again")
+    with FakeServer(latency=0.01, faults=death) as server, ends:
+        await judge(jobs(60), served_by(server, patience=0.3), config=config)
+    with FakeServer(port=server.port) as server:
         named = served_by(server)
-        outcomes = await judge(jobs, named, config=config, progress=progress)
+        outcomes = await judge(jobs(60), named, config=config, progress=progress)
     assert progress.usage.cached >= 30
     assert progress.usage.cached + progress.usage.calls == 120
     found = [outcomes[n].verdict.scores for n in range(60)]
-    assert found == [expected(sample) for sample in given]
+    assert found == list(map(expected, samples(60)))
 
 
 async def test_the_key_is_shown_nowhere(tmp_path, monkeypatch, caplog, capfd):
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("SOME_KEY", KEY)
-    config = Config(store=StoreOptions(path=tmp_path / "r.sqlite"))
-    jobs = [Job(sample, viescore()) for sample in samples(60)]
-    seen, progress = [], Progress()
-    mixed = {
-        "fault_share": 0.3,
-        "permanent_share": 0.2,
-        "fault_mix": [f for f in TRANSIENT if f.retry_after is None],
-    }
+    config, progress = stored(tmp_path), Progress()
+    transient = [fault for fault in TRANSIENT if fault.retry_after is None]
+    mixed = {"fault_share": 0.3, "permanent_share": 0.2, "fault_mix": transient}
     asyncio.get_running_loop().set_debug(True)  # logs more
     with FakeServer(api_key=KEY, **mixed) as server:
         named = served_by(server, api_key_env="SOME_KEY", timeout=1.0)
-        seen.append(await judge(jobs, named, config=config, progress=progress))
+        seen = [await judge(jobs(60), named, config=config, progress=progress)]
         assert progress.usage.retries
         assert progress.usage.failures
         options = server_options("judge", named["judge"])
@@ -309,14 +289,14 @@ async def test_the_key_is_shown_nowhere(tmp_path, monkeypatch, caplog, capfd):
         for patience, again in ((5, "refuses the key"), (0.2, "has not answered for")):
             named = served_by(server, api_key_env="SOME_KEY", patience=patience)
             with pytest.raises(VievalError, match=again) as raised:
-                await judge(jobs, named)
+                await judge(jobs(60), named)
             error = raised.value
             seen += ["".join(traceback.format_exception(error)), repr(error)]
             server.die(60)
             time.sleep(0.1)
-    files = list(tmp_path.iterdir())
+    files = [file.read_bytes() for file in tmp_path.iterdir()]
     assert files
-    assert not [file for file in files if KEY.encode() in file.read_bytes()]
+    assert not [content for content in files if KEY.encode() in content]
     written = capfd.readouterr()
     assert KEY not in repr(seen) + caplog.text + written.out + written.err
     assert KEY not in repr([vars(record) for record in caplog.records])

@@ -25,17 +25,14 @@ def chat(label):
 
 
 def program(name, *widths, raises_at=None):
-    """Asks as many questions a round as `widths` says; the verdict's trace holds every reply in
-    the order it came.
-    """
+    """Asks as many questions a round as `widths` says; its trace holds the replies in order."""
     heard = []
     for turn, width in enumerate(widths):
         if turn == raises_at:
             raise KeyError(name)
         replies = yield [chat(f"{name}.{turn}.{i}") for i in range(width)]
         heard += [reply.text for reply in replies]
-    trace = tuple(Step((text,), Status.OK) for text in heard)
-    return Verdict({}, Status.OK, trace=trace)
+    return Verdict({}, Status.OK, trace=tuple(Step((t,), Status.OK) for t in heard))
 
 
 def reply(ask):
@@ -63,10 +60,8 @@ def concurrently(programs, live=4, answer=None):
     async def at_once(number, ask):
         return reply(ask)
 
-    ask = answer or at_once
-    asyncio.run(
-        run_concurrently(programs, ask, live=live, on_outcome=ended.__setitem__)
-    )
+    how = {"live": live, "on_outcome": ended.__setitem__}
+    asyncio.run(run_concurrently(programs, answer or at_once, **how))
     return ended
 
 
@@ -75,25 +70,27 @@ def concurrently(programs, live=4, answer=None):
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_wave_must_be_answered_in_full(count):
-    with pytest.raises(ValueError, match="zip"):
-        run_in_batches([program("a", 2)], lambda asked: [Text("x")] * count)
+    def breaking(asked):
+        raise KeyError("b")
 
-
-def broken(outcome, reason):
-    """Whether a verdict says that its judge's program failed so."""
-    [step] = outcome.verdict.trace
-    assert (outcome.verdict.scores, outcome.verdict.status) == ({}, Status.TOOL_ERROR)
-    return step.reason == reason
+    for error, answer in (
+        (ValueError, lambda asked: [Text("x")] * count),
+        (KeyError, breaking),
+    ):
+        with pytest.raises(error, match="zip|b"):
+            run_in_batches([program("a", 2)], answer)
 
 
 def test_an_exception_in_a_program_is_its_samples_failure_and_no_others():
     later, at_once = program("b", 1, 1, raises_at=1), program("c", 1, raises_at=0)
-    outcomes, waves = in_waves([program("a", 1, 1), later, at_once])
-    assert heard(outcomes[0]) == ["re a.0.0", "re a.1.0"]
-    assert broken(outcomes[1], "the judge's program failed: KeyError: 'b'")
-    assert broken(outcomes[2], "the judge's program failed: KeyError: 'c'")
-    assert outcomes[1].output_tokens == 3  # what it cost before is counted
-    assert len(waves) == 2
+    [whole, *broken], waves = in_waves([program("a", 1, 1), later, at_once])
+    assert heard(whole) == ["re a.0.0", "re a.1.0"]
+    for name, outcome in zip("bc", broken, strict=True):
+        verdict = outcome.verdict
+        assert (verdict.scores, verdict.status) == ({}, Status.TOOL_ERROR)
+        assert verdict.reason == f"the judge's program failed: KeyError: '{name}'"
+    # what it cost before is counted
+    assert (broken[0].output_tokens, len(waves)) == (3, 2)
 
 
 def test_the_traceback_of_a_program_that_broke_is_for_those_who_look_for_it(caplog):
@@ -104,14 +101,6 @@ def test_the_traceback_of_a_program_that_broke_is_for_those_who_look_for_it(capl
     in_waves([program("a", 1, raises_at=0)])
     [record] = caplog.records
     assert record.exc_info[0] is KeyError
-
-
-def test_an_exception_in_a_wave_is_not_swallowed():
-    def answer(asked):
-        raise KeyError("b")
-
-    with pytest.raises(KeyError, match="b"):
-        run_in_batches([program("a", 1)], answer)
 
 
 # Each at its own pace.
@@ -142,12 +131,12 @@ def test_replies_come_back_in_the_order_of_the_asks():
 
 
 def test_only_so_many_programs_exist_at_once():
-    made, ended, most = [], [], [0]
+    made, ended, alive = [], [], []
 
     def programs():
         for number in range(50):
             made.append(number)
-            most[0] = max(most[0], len(made) - len(ended))
+            alive.append(len(made) - len(ended))
             yield program(str(number), 1, 1)
 
     async def answer(number, ask):
@@ -157,7 +146,7 @@ def test_only_so_many_programs_exist_at_once():
     note = lambda number, _: ended.append(number)
     asyncio.run(run_concurrently(programs(), answer, live=7, on_outcome=note))
     assert sorted(ended) == made == list(range(50))
-    assert most[0] == 7
+    assert max(alive) == 7
 
 
 @pytest.mark.parametrize("where", ["answer", "outcome", "iterable"])
@@ -202,14 +191,15 @@ async def test_an_exception_ends_the_run_and_stops_everything_else(where):
 
 
 def test_tokens_of_all_rounds_add_up_and_failures_cost_none():
-    def one():
-        yield [chat("x"), chat("y")]
-        yield [chat("z")]
-        return Verdict({}, Status.OK)
-
     def answer(asked):
         failure = Failure(Status.API_ERROR, "no")
-        return [failure if label_of(ask) == "y" else reply(ask) for _, ask in asked]
+        is_bad = lambda ask: label_of(ask) == "a.0.1"
+        return [failure if is_bad(ask) else reply(ask) for _, ask in asked]
+
+    def one():
+        yield [chat("a.0.0"), chat("a.0.1")]
+        yield [chat("a.1.0")]
+        return Verdict({}, Status.OK)
 
     [outcome] = run_in_batches([one()], answer)
     assert (outcome.input_tokens, outcome.output_tokens) == (4, 6)
@@ -232,9 +222,6 @@ def test_both_schedulers_give_the_same_outcomes(shapes, live, random):
 
     outcomes, waves = in_waves(programs())
     ended = concurrently(iter(programs()), live, answer)
-    assert [ended[number] for number in range(len(shapes))] == outcomes
-    assert len(ended) == len(shapes)
-    asked = {n for widths in shapes for n, width in enumerate(widths) if width}
-    assert len(waves) == len(asked)
-    found = [len(heard(outcome)) for outcome in outcomes]
-    assert found == [sum(widths) for widths in shapes]
+    assert ended == dict(enumerate(outcomes))
+    assert len(waves) == len({n for s in shapes for n, width in enumerate(s) if width})
+    assert [len(heard(outcome)) for outcome in outcomes] == list(map(sum, shapes))

@@ -1,6 +1,4 @@
-"""The file that verdicts are appended to: whose it is, who may write to it, and what of it is
-asked for again.
-"""
+"""The file that verdicts are appended to: who may write to it, and what is asked for again."""
 
 import json
 import os
@@ -9,13 +7,12 @@ import shutil
 from pathlib import Path
 from shlex import split
 
-import PIL.Image
 import pytest
 
-from tests.builders import a_contest, a_sample, a_sample_row
+from tests.builders import a_contest, a_sample, a_sample_row, an_image_file
 from tests.refusals import refusal
+from tests.stored_results import write_lines
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Choice, Status, Step, Verdict
 from vieval_plugin.readers.image_folder import read_folders
 from vieval_plugin.readers.samples import read_samples
@@ -44,9 +41,8 @@ def line(row, status="ok"):
 
 
 def images(folder, colour):
-    folder.mkdir(parents=True)
     for n in range(3):
-        PIL.Image.new("RGB", (40, 40), (colour, n, 0)).save(folder / f"{n}.png")
+        an_image_file(folder / f"{n}.png", (colour, n, 0), (40, 40))
     return folder
 
 
@@ -56,10 +52,10 @@ def test_the_fields_of_a_line_are_those_of_the_page(tmp_path):
     section = text.split("### A line of verdicts\n")[1].split("\n#")[0]
     named = set(re.findall(r"`(\w+)`", section))
     told = {"answer": "{}", "reason": "text around it", "attempt": 1}
-    step = Step(("SC",), Status.REPAIRED, {"SC": 5.0}, **told)
-    scores, bounds = {"SC": 0.5}, {"SC": (0.4, 0.6)}
     status = Status.REPAIRED
-    verdict = Verdict(scores, status, "blurred", (step,), bounds, ("a rule",))
+    step = Step(("SC",), status, {"SC": 5.0}, **told)
+    bounds = {"SC": (0.4, 0.6)}
+    verdict = Verdict({"SC": 0.5}, status, "blurred", (step,), bounds, ("a rule",))
     choice = Choice({"forward": "first"}, {"forward": 0.5}, ({"SC": 0.5}, {"SC": 0.4}))
     about = {"draw": 1, "tags": ("a",), "category": "c", "group": "g"}
     of_sample, of_contest = (
@@ -131,13 +127,13 @@ def test_failed_calls_are_asked_again_and_refusals_are_not(tmp_path):
         assert statuses == ["ok", "ok", "refusal"]
 
 
-def test_samples_that_are_the_file_of_verdicts_are_refused(tmp_path, capsys):
+def test_samples_that_are_the_file_of_verdicts_are_refused(tmp_path, vieval):
     images(tmp_path / "mine", 9)
     row = a_sample_row("1", "mine/1.png")
-    samples = partial_file(out := tmp_path / "h.jsonl")
-    samples.write_text(json.dumps(row) + "\n")
-    assert main(["score", str(samples), "--judge", "sharpness", "--out", str(out)]) == 1
-    assert "is an input file" in capsys.readouterr().err
+    out = tmp_path / "h.jsonl"
+    samples = write_lines(partial_file(out), [row])
+    command = ("score", samples, "--judge", "sharpness", "--out", out)
+    assert "is an input file" in vieval(*command, code=1).err
     assert json.loads(samples.read_text()) == row
 
 
@@ -147,24 +143,18 @@ def test_other_images_under_the_same_names_are_other_inputs(tmp_path):
     def fingerprint(folder):
         return read_folders([folder], tmp_path / "p.txt").fingerprint
 
-    first, second = (
-        images(tmp_path / name / "mine", colour)
-        for name, colour in (("a", 9), ("b", 200))
-    )
-    known = {fingerprint(folder) for folder in (first, second)}
+    first = images(tmp_path / "a" / "mine", 9)
+    second = images(tmp_path / "b" / "mine", 200)
+    known = {fingerprint(first), fingerprint(second)}
     assert len(known) == 2
     assert fingerprint(first) in known
+    for folder in (first, second):  # a table beside them
+        (folder / "metadata.csv").write_text("file_name,text\n0.png,x\n1.png,y\n")
+    tables = [read_samples(folder, "tig").fingerprint for folder in (first, second)]
+    assert tables[0] != tables[1]
+    (first / "metadata.csv").unlink()
     shutil.copy(second / "0.png", first / "0.png")
     assert fingerprint(first) not in known
-
-
-def test_a_table_beside_other_images_is_another_input(tmp_path):
-    found = set()
-    for name, colour in (("a", 9), ("b", 200)):
-        folder = images(tmp_path / name, colour)
-        (folder / "metadata.csv").write_text("file_name,text\n0.png,x\n1.png,y\n")
-        found.add(read_samples(folder, "tig").fingerprint)
-    assert len(found) == 2
 
 
 def test_verdicts_that_were_there_can_be_read_until_others_are(tmp_path):

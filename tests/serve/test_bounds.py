@@ -1,6 +1,7 @@
 """Test bounds of the server: what is too much or too slow is refused or closed."""
 
 import json
+import resource
 import socket
 import time
 import zlib
@@ -11,7 +12,7 @@ import pytest
 
 from tests.pictures import encoded as picture_file
 from tests.pictures import plain, png_of
-from tests.serve.serving import judged_by, row, serving
+from tests.serve.serving import judged_by, row, serve_process, serving
 from tests.work import until
 from vieval_plugin import images
 
@@ -72,15 +73,16 @@ def test_a_header_that_never_ends_is_not_waited_for(strict, first):
 
 
 def test_a_header_that_trickles_is_not_waited_for(strict):
+    def is_closed(slow):
+        try:
+            slow.sendall(b"X")
+        except OSError:  # a reset or a broken pipe
+            return True
+        time.sleep(0.1)
+        return False
+
     with connected(strict) as slow:
-        deadline = time.monotonic() + GUARD
-        while time.monotonic() < deadline:
-            try:
-                slow.sendall(b"X")
-            except OSError:  # a reset or a broken pipe
-                return
-            time.sleep(0.1)
-    pytest.fail("it was read to the end")
+        until(lambda: is_closed(slow), GUARD)
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(strict):
@@ -100,15 +102,12 @@ def test_half_a_request_and_good_bye(strict):
     assert strict.get("/live")[0] == 200
 
 
-@pytest.mark.parametrize(
-    ("line", "content"),
-    [
-        ("Content-Length: 100001", b""),
-        ("Content-Length: 99999999999999", b""),
-        (CHUNKED, b"30000\r\n" + b" " * 0x30000 + b"\r\n"),
-    ],
-)
-def test_a_body_that_is_too_large_is_not_kept(strict, line, content):
+CHUNK = b"30000\r\n" + b" " * 0x30000 + b"\r\n"
+
+
+@pytest.mark.parametrize("length", ["100001", "99999999999999", ""])
+def test_a_body_that_is_too_large_is_not_kept(strict, length):
+    line, content = (f"Content-Length: {length}", b"") if length else (CHUNKED, CHUNK)
     with connected(strict) as large:
         large.sendall(header(strict, line) + content)
         answer = answered(large)
@@ -140,15 +139,14 @@ CANDIDATES = [{"images": RED["images"]}] * 5000
 TOO_MANY = "a request may contain at most 1024 samples, got 5000; send several requests"
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [{"candidates": CANDIDATES, "texts": RED["texts"]}],
-        [row(plain("red"), ["a red cube"] * 5000)],
-        [RED] * 5000,
-    ],
-    ids=["candidates", "prompts", "rows"],
-)
+TOO_MANY_ROWS = {
+    "candidates": [{"candidates": CANDIDATES, "texts": RED["texts"]}],
+    "prompts": [row(plain("red"), ["a red cube"] * 5000)],
+    "rows": [RED] * 5000,
+}
+
+
+@pytest.mark.parametrize("rows", TOO_MANY_ROWS.values(), ids=TOO_MANY_ROWS)
 def test_all_that_is_judged_counts_as_a_sample(rows):
     with serving(*SHARP) as running:
         status, answer = running.post("/v1/judge", {"samples": rows})
@@ -164,10 +162,8 @@ def test_16_large_pictures_at_once_are_decoded_two_at_a_time(server, monkeypatch
         under_way[0] += pixels
         most.append(under_way[0])
         time.sleep(0.01)
-        try:
-            load(picture, stream)
-        finally:
-            under_way[0] -= pixels
+        load(picture, stream)
+        under_way[0] -= pixels
 
     monkeypatch.setattr(images, "load_strictly", load_beside_others)
     pictures = [PIL.Image.new("1", (5500 + n, 5900)) for n in range(16)]
@@ -220,18 +216,17 @@ def test_as_many_as_may_wait_and_then_come_back(bounds, code, seconds, reason):
     assert reason in json.loads(content)["error"]
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["Content-Length: -5", "X: secret"],
-        ["Host: secret"],
-        ["Transfer-Encoding: chunked", "", "secret"],
-        ["Content-Length: secret"],
-    ],
-)
-def test_what_is_no_http_is_one_line_without_what_came(strict, lines, caplog):
+NO_HTTP = [
+    "Content-Length: -5\r\nX: secret",
+    "Host: secret",
+    f"{CHUNKED}\r\n\r\nsecret",
+]
+
+
+@pytest.mark.parametrize("line", [*NO_HTTP, "Content-Length: secret"])
+def test_what_is_no_http_is_one_line_without_what_came(strict, line, caplog):
     with connected(strict) as stranger:
-        stranger.sendall(header(strict, *lines))
+        stranger.sendall(header(strict, line))
         head, _, body = answered(stranger).partition(b"\r\n\r\n")
     assert b" 400 " in head
     assert b"application/json" in head
@@ -243,13 +238,11 @@ def test_what_is_no_http_is_one_line_without_what_came(strict, lines, caplog):
 
 def test_a_chunk_that_breaks_off_later_is_one_line(strict, caplog):
     with connected(strict) as stranger:
-        stranger.sendall(header(strict, "Transfer-Encoding: chunked") + b"2\r\n{ \r\n")
-        while not strict.front.requests:
-            time.sleep(0.01)
+        stranger.sendall(header(strict, CHUNKED) + b"2\r\n{ \r\n")
+        until(lambda: strict.front.requests)
         stranger.sendall(b"secret\r\n")
         content = answered(stranger)
-    assert b"secret" not in content
-    assert "secret" not in caplog.text
+    assert "secret" not in caplog.text + content.decode()
     assert not any(record.exc_info for record in caplog.records)
     assert strict.front.bodies.bytes_open == 0
     assert fine(strict)
@@ -260,3 +253,24 @@ def test_connections_that_say_nothing_lock_nobody_out():
         for _ in range(20):
             opened.enter_context(connected(running))
         assert fine(running)
+
+
+@pytest.mark.slow
+def test_ten_thousand_connections_that_say_nothing():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 10_500 if hard == resource.RLIM_INFINITY else min(10_500, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    process = serve_process("--reward", "r=sharpness")
+    try:
+        with process as (server, running), ExitStack() as opened:
+            running.get("/health")
+            place = ("127.0.0.1", running.port)
+            for _ in range(min(10_000, wanted - 400)):
+                opened.enter_context(socket.create_connection(place, timeout=GUARD))
+            asked = {"samples": [row(plain("red"), kind="tig")]}
+            status, answer = running.post("/v1/judge", asked)
+            assert (status, answer["failed"]) == (200, [])
+            until(lambda: running.metrics()["vieval_connections_open"] <= 1)
+            assert server.poll() is None
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -50,24 +50,22 @@ def test_a_failed_member_is_neutral_only_where_the_request_is_a_group(server):
     assert rewards[3] == pytest.approx(sum(rewards[:3]) / 3)
     assert metrics['vieval_rewards_total{outcome="imputed",reward="r"}'] == 2
     assert theirs["imputed"] == ours["failed"] == [3]
-    assert ours["verdicts"][3]["imputed"] is True
-    assert ours["groups"][0]["failed"] == 1
-    assert not any(one.get("imputed") for one in outside["verdicts"])
-    assert outside["verdicts"][3]["value"] is None
-    assert "--max-imputed" in outside["verdicts"][3]["reason"]
+    assert (ours["verdicts"][3]["imputed"], ours["groups"][0]["failed"]) == (True, 1)
+    *others, last = outside["verdicts"]
+    assert not any(one.get("imputed") for one in [*others, last])
+    assert last["value"] is None
+    assert "--max-imputed" in last["reason"]
 
 
 def test_tied_groups_are_counted(server):
     tied = 'vieval_groups_total{reward="sharp",values="tied"}'
     with judged_by(server, "--reward", "sharp=sharpness") as running:
-        client = FlowFactory(f"{running.url}/sharp/group")
-        client.rewards(PROMPTS, [IMAGES[0]] * 4)
+        FlowFactory(f"{running.url}/sharp/group").rewards(PROMPTS, [IMAGES[0]] * 4)
         assert running.metrics()[tied] == 1
 
 
 def test_a_reward_of_repeats_is_the_mean_of_answers_of_their_own(store):
-    found = []
-    costs = []
+    found, costs = [], []
     with FakeServer() as server:
         for repeats in (1, 3):
             flags = ("--temperature", "0.7", "--attempts", "1", "--repeats", repeats)
@@ -76,11 +74,10 @@ def test_a_reward_of_repeats_is_the_mean_of_answers_of_their_own(store):
                 before = server.stats()["requests"]
                 _, answer = running.post("/v1/judge", {"samples": [row(IMAGES[0])]})
                 costs.append(server.stats()["requests"] - before)
-                found.append(answer["verdicts"][0])
+                found += answer["verdicts"]
     once, thrice = found
     # the first of the three is in the store
     assert costs[1] == 2 * costs[0]
-    values = [one["scores"]["O"] for one in thrice["verdicts"]]
-    assert len(values) == 3
+    first, *_ = values = [one["scores"]["O"] for one in thrice["verdicts"]]
+    assert (once["value"], len(values)) == (first, 3)
     assert thrice["value"] == pytest.approx(sum(values) / 3)
-    assert once["value"] == values[0]

@@ -52,8 +52,7 @@ def open_to_all():
 def test_pages_of_others_cannot_post_here(open_to_all, headers, status):
     found, answer = open_to_all.post("/v1/judge", {"samples": []}, **headers)
     assert found == status
-    if status != 200:
-        assert "\n" not in answer["error"]
+    assert "\n" not in answer.get("error", "")
 
 
 @pytest.mark.parametrize(*table("targets.jsonl"))
@@ -77,8 +76,7 @@ def test_contradictory_flags_are_one_line(flags, token, words, monkeypatch, viev
 def test_an_address_of_others_has_number_addresses_and_own_names():
     guard = guard_of("0.0.0.0", ("judge.lab",), "", without_token=True)
     names = ("192.0.2.7:8200", "judge.lab", "JUDGE.lab:80", "evil.example", "127.0.0.1")
-    refused = [name for name in names if guard.refusal({"Host": name})]
-    assert refused == ["evil.example"]
+    assert [name for name in names if guard.refusal({"Host": name})] == ["evil.example"]
 
 
 def test_a_port_that_is_taken_is_one_line(open_to_all, vieval):

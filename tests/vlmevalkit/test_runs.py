@@ -100,8 +100,7 @@ def test_long_traces_come_back_whole(run, ours, vieval):
     answers = [step["answer"] for verdict in made.verdicts for step in verdict["trace"]]
     assert max(map(len, answers)) >= 40_000
     identity = read_response(made.responses[0])[0]
-    said = vieval("show", made.only("*_samples_*.jsonl"), identity)
-    assert long in said.out
+    assert long in vieval("show", made.only("*_samples_*.jsonl"), identity).out
 
 
 def test_a_sheet_that_cannot_be_read_is_asked_again(run, ours, server, capsys):
@@ -157,8 +156,7 @@ def test_a_killed_run_goes_on_where_it_was(process, gpt, tmp_path):
         first.wait()
         assert 4 <= _lines(out) < 12
         second = process(*command, "--reuse", **environment)
-        told = second.communicate(timeout=600)[0]
-        assert second.returncode == 0, told
+        assert second.returncode == 0, second.communicate(timeout=600)[0]
         assert server.stats()["requests"] <= 26
     made = Run(0, "", out)
     assert len(made.rows) == 12
@@ -181,8 +179,7 @@ def test_plain_vlmevalkit_works(process, ours, server, host, tmp_path, monkeypat
     named = f"sys.argv = {[*map(str, given)]!r}"
     start = f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
     plain = process("-c", "; ".join([begin, named, start]))
-    told = plain.communicate(timeout=600)[0]
-    assert plain.returncode == 0, told
+    assert plain.returncode == 0, plain.communicate(timeout=600)[0]
     made = Run(0, "", out)
     assert len(made.rows) == 12
     assert made.table["status_ok"] == 12

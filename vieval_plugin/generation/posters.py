@@ -211,8 +211,7 @@ def _is_complete(folder: Path, tables: Mapping[str, bytes]) -> bool:
         is_empty = not folder.exists() or not any(folder.iterdir())
     except OSError as error:
         raise VievalError(
-            f"{folder}: cannot be read ({error.strerror}); choose another folder with "
-            "--out"
+            f"cannot read {folder} ({error.strerror}); choose another folder with --out"
         ) from None
     if not is_empty and earlier.get("prompts.csv") != tables["prompts.csv"]:
         raise VievalError(

@@ -68,8 +68,8 @@ class PrecomputedImages:
             uid = requests[0].conditions.id.uid
             raise VievalError(
                 f"{self.path} has no image for any prompt "
-                f"({plural(len(requests), 'prompt')}, first uid {uid!r}); pass the folder "
-                "of their images, each called by its uid"
+                f"({plural(len(requests), 'prompt')}, first uid {uid!r}); pass a folder "
+                "with their images, each named after its uid"
             )
 
     def _files_for(self, request: ImageRequest) -> Mapping[int, Path]:

@@ -65,7 +65,8 @@ def select_subset(
     if all_samples and not selected:
         first = all_samples[0].id
         raise VievalError(
-            f"{path}: none of its {count} uids is in {first.benchmark}/{first.part}"
+            f"{path}: its {count} uids do not match any sample of "
+            f"{first.benchmark}/{first.part}; use uids of this part"
         )
     return selected
 

@@ -45,10 +45,6 @@ class _Opened:
         super().__init__(config, accelerator)  # type: ignore[call-arg]  # of the class beside it
         self.reward = _opened(config)
 
-
-class JudgeRewardModel(_Opened, PointwiseRewardModel):  # type: ignore[misc]  # of a package without types
-    """The score of a judge, an image at a time."""
-
     def __call__(
         self,
         prompt: Sequence[str],
@@ -57,15 +53,26 @@ class JudgeRewardModel(_Opened, PointwiseRewardModel):  # type: ignore[misc]  # 
         condition_images: Any = None,
         **unused: Any,
     ) -> Any:
-        """The rewards of a batch; VievalError where an image has none."""
-        values = _values(
-            self.reward,
-            prompt,
-            image,
-            video,
-            condition_images,
+        """The rewards of a batch or group; VievalError where an image has none."""
+        if video:
+            raise VievalError("videos are not supported; generate images")
+        images = () if image is None else image
+        conditions = () if condition_images is None else condition_images
+        samples = self.reward.samples(prompt, images, conditions)
+        values = self.impute(self.reward.values(samples))
+        positions = [number for number, value in enumerate(values) if value.imputed]
+        return RewardModelOutput(
+            rewards=numbers(values),
+            extra_info={"imputed": positions} if positions else None,
         )
-        return RewardModelOutput(rewards=numbers(values))
+
+    def impute(self, values: list[RewardValue]) -> list[RewardValue]:
+        """The values, with those of failed images filled where the reward does so."""
+        return values
+
+
+class JudgeRewardModel(_Opened, PointwiseRewardModel):  # type: ignore[misc]  # of a package without types
+    """The score of a judge, an image at a time."""
 
 
 class JudgeGroupRewardModel(_Opened, GroupwiseRewardModel):  # type: ignore[misc]  # of a package without types
@@ -82,43 +89,8 @@ class JudgeGroupRewardModel(_Opened, GroupwiseRewardModel):  # type: ignore[misc
         max_imputed = _setting(config, "max_imputed")
         self.max_imputed = 0.1 if max_imputed is None else float(max_imputed)
 
-    def __call__(
-        self,
-        prompt: Sequence[str],
-        image: Any = None,
-        video: Any = None,
-        condition_images: Any = None,
-        **unused: Any,
-    ) -> Any:
-        """The rewards of a group; VievalError where an image has none."""
-        values = _values(
-            self.reward,
-            prompt,
-            image,
-            video,
-            condition_images,
-        )
-        if self.neutral:
-            values = imputed(values, self.max_imputed)
-        positions = [number for number, value in enumerate(values) if value.imputed]
-        return RewardModelOutput(
-            rewards=numbers(values),
-            extra_info={"imputed": positions} if positions else None,
-        )
-
-
-def _values(
-    reward: OpenReward,
-    prompts: Any,
-    images: Any,
-    videos: Any,
-    conditions: Any,
-) -> list[RewardValue]:
-    if videos:
-        raise VievalError("videos are not supported; generate images")
-    images = () if images is None else images
-    conditions = () if conditions is None else conditions
-    return reward.values(reward.samples(prompts, images, conditions))
+    def impute(self, values: list[RewardValue]) -> list[RewardValue]:
+        return imputed(values, self.max_imputed) if self.neutral else values
 
 
 def _opened(config: Any) -> OpenReward:

@@ -78,8 +78,8 @@ def require_a_score_each(terms: Iterable[Term]) -> None:
     for spec in (term.judge.spec for term in terms if term.judge.spec.some_samples):
         raise VievalError(
             f"{spec.name} scores only {spec.some_samples}, so any other sample would stop the "
-            "trainer; set on_failure to neutral (vieval serve: --on-failure neutral), so that a "
-            "failed member of a group gets the mean of the others"
+            "trainer; set on_failure to neutral (vieval serve: --on-failure neutral), which "
+            "gives a failed sample the mean of its group"
         )
 
 

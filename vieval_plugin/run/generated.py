@@ -269,7 +269,7 @@ def _output(
         )
     if text:
         return None, f"the generator returned only text: {text!r}"
-    return None, "the generator returned nothing"
+    return None, "the generator returned neither an image nor text"
 
 
 async def judge_generated(

@@ -33,7 +33,7 @@ from vieval_plugin.stats.non_inferiority import smallest_difference
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
-_LARGEST_SAMPLES = "if every sample needs as many calls as the largest in the pilot"
+_LARGEST_SAMPLES = "if every sample needs as many calls as the pilot's maximum"
 _LONGEST_ANSWERS = "if every answer reaches max_tokens"
 PILOT = 8
 #: The environment variable that has a host's run planned instead of made.
@@ -132,8 +132,7 @@ async def pilot(
     """
     if not samples:
         raise VievalError(
-            f"{prepared.spec.name} cannot judge any of these samples, so there is "
-            "nothing to plan"
+            f"{prepared.spec.name} cannot judge any of these samples; choose another judge"
         )
     seed = options.statistics.seed
     first, *further = [samples[number] for number in pilot_numbers(len(samples), seed)]
@@ -338,7 +337,7 @@ def _price(
     by = ""
     if by_batches:
         factor = PRICE
-        by = f" with batches, half of {priced:.4g} without them"
+        by = f" with batches ({priced:.4g} without)"
     paid = _cost_range(factor * priced, factor * highest, _LONGEST_ANSWERS, ".4g")
     return f"{paid}{by}, at {rate_in} and {rate_out}"
 

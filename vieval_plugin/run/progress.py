@@ -162,7 +162,7 @@ class Progress:
             judge_words = f" of {judge}" if judge else ""
             if unread >= _ENOUGH_UNREAD and times > unread / 2:
                 lines.append(
-                    f"ONE WORDING: {times} of {unread} unreadable replies{judge_words} "
+                    f"SAME WORDING: {times} of {unread} unreadable replies{judge_words} "
                     f"have the same wording: {wording[:_SHOWN]!r}"
                 )
         return lines
@@ -176,8 +176,8 @@ class Progress:
         if verdicts >= _FEWEST_VERDICTS and unread > _MOST_UNREAD * verdicts:
             remedy = _LONGER if self.cut > unread / 2 else _SCHEMAS
             lines.append(
-                f"YOUR JUDGE CANNOT BE READ: {unread} of {plural(verdicts, 'verdict')} "
-                f"are unreadable; {remedy}"
+                f"UNREADABLE REPLIES: {unread} of {plural(verdicts, 'verdict')}; "
+                f"{remedy}"
             )
         if verdicts >= _FEWEST_VERDICTS and confirmed > _MOST_CONFIRMED * verdicts:
             lines.append(

@@ -109,7 +109,7 @@ async def judge_folders(
         if not judged:
             raise VievalError(
                 f"{prepared.spec.name} compares image models, but {source.name} has "
-                "no prompt with images of two models"
+                "no prompt with images of two models; add a folder of another model"
             )
     decided = _decided(rows, judged)
     outcomes = await outcomes_of(

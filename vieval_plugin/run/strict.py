@@ -40,7 +40,7 @@ def require_texts(source: SampleSource, spec: JudgeSpec) -> None:
         raise VievalError(source.no_text)
     if not sample.kind:
         raise VievalError(
-            f"{source.no_text}; or pass the kind of all samples, such as --kind tig"
+            f"{source.no_text}, or pass the kind of all samples, such as --kind tig"
         )
 
 
@@ -84,9 +84,9 @@ def require_any_of_first(
     problems = [_misreading(row, specs, allowed) for row in first]
     if len(first) == FIRST and all(problems):
         raise VievalError(
-            f"{name}: none of the first {FIRST} rows can be judged, so no questions "
-            f"were asked; {first[0].place}: {problems[0]}; correct the table, or choose "
-            "its columns with --columns"
+            f"{name}: cannot judge any of the first {FIRST} rows, so the run stopped; "
+            f"{first[0].place}: {problems[0]}; correct the table, or choose its columns "
+            "with --columns"
         )
 
 

@@ -1,6 +1,4 @@
-"""Where a folder of shards may be, each place a row: what is written there is whole, is resumed
-after an end and a kill, and has no row that is missing or there twice.
-"""
+"""Where a folder of shards may be: it is resumed, and no row is missing or there twice."""
 
 import io
 from collections.abc import Callable
@@ -56,11 +54,10 @@ def bucket():
 
 @pytest.fixture(params=["folder", "bucket"])
 def place(request, bucket, tmp_path):
-    out = tmp_path / "out"
     if request.param == "folder":
-        yield Place(
-            out, lambda: {path.name: path.read_bytes() for path in files_in(out)}
-        )
+        out = tmp_path / "out"
+        found = lambda: {path.name: path.read_bytes() for path in files_in(out)}
+        yield Place(out, found)
         return
     with bucket.serving() as address:
         yield Place(address, lambda: verdicts_of(bucket))
@@ -75,16 +72,16 @@ def test_a_run_is_resumed_finished_and_never_repeated(vieval, server, data, plac
     vieval(*command)
     assert place.uids == EVERY
     assert first.items() <= place.files().items()
-    assert "18 of 18 done" in vieval("shards", place.address, "--verify").out
+    verify = ("shards", place.address, "--verify")
+    assert "18 of 18 done" in vieval(*verify).out
     asked = server.stats()["requests"]
     again = ("--num-concurrent", "3", "--timeout", "7")
     vieval(*arguments(data, place.address, server, *again))
     assert "merged" in vieval("shards", place.address, "--compact").out
     assert len(place.files()) == 1
     vieval(*command)
-    assert server.stats()["requests"] == asked
-    assert place.uids == EVERY
-    assert "18 of 18 done" in vieval("shards", place.address, "--verify").out
+    assert (server.stats()["requests"], place.uids) == (asked, EVERY)
+    assert "18 of 18 done" in vieval(*verify).out
 
 
 def test_shards_that_were_merged_are_resumed(vieval, server, data, place):
@@ -102,9 +99,8 @@ def test_shards_that_were_merged_are_resumed(vieval, server, data, place):
 
 def test_a_killed_run_is_resumed(vieval, data, place):
     with FakeServer(latency=0.01) as server:
-        command = arguments(
-            data, place.address, server, *SMALL, "--num-concurrent", "4"
-        )
+        more = (*SMALL, "--num-concurrent", "4")
+        command = arguments(data, place.address, server, *more)
         process = start(*command)
         until(lambda: len(place.files()) > 2)
         kill_all(process)
@@ -150,15 +146,8 @@ def test_another_machine_indexes_tars(vieval, bucket, tmp_path, monkeypatch, rep
     samples = {str(n): {"jpg": picture(n), "txt": b"a thing"} for n in range(20)}
     path = write_tar(tmp_path / "data" / "a.tar", samples)
     with bucket.serving() as address:
-        command = (
-            "score",
-            path.parent,
-            "--out",
-            address,
-            "--judge",
-            "sharpness",
-            *SMALL,
-        )
+        flags = ("--judge", "sharpness", *SMALL)
+        command = ("score", path.parent, "--out", address, *flags)
         vieval(*command)
         name, first = next(iter(verdicts_of(bucket).items()))
         del bucket.objects[name]
@@ -169,8 +158,7 @@ def test_another_machine_indexes_tars(vieval, bucket, tmp_path, monkeypatch, rep
             assert "a.tar: changed since the plan was made" in said
         else:
             vieval(*command)
-            before, after = (
-                parquet.read_table(io.BytesIO(content))["uid"]
-                for content in (first, bucket.objects[name])
-            )
+            contents = (first, bucket.objects[name])
+            tables = [parquet.read_table(io.BytesIO(content)) for content in contents]
+            before, after = (table["uid"] for table in tables)
             assert before == after

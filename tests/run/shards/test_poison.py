@@ -1,10 +1,10 @@
-"""A row that ends every process that judges it is the only one without a verdict, by each
-launcher.
-"""
+"""A row that ends every process that judges it is the only one without a verdict."""
 
 from shlex import split
 
 from tests.shard_runs import ended, fatal_judge, files_in, start, verdicts
+
+EVERY = [f"u{number}" for number in range(120)]
 
 
 def command_of(data, folder):
@@ -14,7 +14,7 @@ def command_of(data, folder):
 
 def require_only(out, *fatal):
     found = verdicts(out)
-    assert [row["uid"] for row in found] == [f"u{number}" for number in range(120)]
+    assert [row["uid"] for row in found] == EVERY
     failed = {row["uid"]: row for row in found if row["status"] != "ok"}
     assert failed.keys() == set(fatal)
     assert {row["status"] for row in failed.values()} == {"tool_error"}
@@ -42,8 +42,7 @@ def test_processes_recover_within_a_run(data, tmp_path):
 
 
 def test_a_worker_that_always_dies_ends_the_run(data, tmp_path):
-    every = [f"u{number}" for number in range(120)]
-    environment = fatal_judge(tmp_path / "plugin", *every)
+    environment = fatal_judge(tmp_path / "plugin", *EVERY)
     code = "import vieval_plugin.run.shards.launchers.slots as p\np.MOST_DEATHS = 1\n"
     command = (*command_of(data, tmp_path), "--processes", "1")
     found = ended(start(*command, environment=environment, code=code), 1)

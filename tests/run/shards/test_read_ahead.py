@@ -8,16 +8,15 @@ import pytest
 from vieval_plugin.run.shards.read_ahead import ReadAhead
 
 
+def counted(count, read):
+    for number in range(count):
+        read.append(number)
+        yield number
+
+
 async def test_no_more_than_so_many_bytes_are_read_and_not_taken():
-    read = []
-
-    def items():
-        for number in range(50):
-            read.append(number)
-            yield number
-
-    ahead, taken = ReadAhead(items(), lambda number: 10, max_bytes=40), []
-    async for number in ahead:
+    read, taken = [], []
+    async for number in ReadAhead(counted(50, read), lambda number: 10, max_bytes=40):
         await asyncio.sleep(0.002)
         taken.append(number)
         # four that wait, the one that is being handed over, and the next, which waits for room
@@ -43,13 +42,7 @@ async def test_an_error_is_told_after_what_was_read():
 
 async def test_nothing_is_read_after_the_end():
     read = []
-
-    def items():
-        for number in range(1000):
-            read.append(number)
-            yield number
-
-    ahead = ReadAhead(items(), lambda number: 10, max_bytes=40)
+    ahead = ReadAhead(counted(1000, read), lambda number: 10, max_bytes=40)
     async for _ in ahead:
         break
     ahead.close()

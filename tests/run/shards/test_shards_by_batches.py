@@ -19,7 +19,6 @@ from tests.shard_runs import (
 )
 from tests.work import until
 from vieval_plugin.backends.http import batches
-from vieval_plugin.cli import main
 
 FLAGS = ["--rows-per-shard", "10", "--price-input", "1", "--price-output", "4"]
 
@@ -46,16 +45,15 @@ RUNS = [(True, []), (False, []), (True, ["--processes", "2"])]
 
 
 @pytest.mark.parametrize(("stored", "more"), RUNS)
-def test_batches_give_the_verdicts_of_calls(live, tmp_path, capsys, stored, more):
+def test_batches_give_the_verdicts_of_calls(live, tmp_path, vieval, stored, more):
     out = tmp_path / "out"
     store = {"path": str(tmp_path / "replies.sqlite")} if stored else {"use": False}
     expected = live(store)
     with BatchServer() as service:
         command = arguments(tmp_path / "data", out, service, *FLAGS, "--batch", *more)
-        assert main([*map(str, command)]) == 0
+        said = vieval(*command).err
         assert len(service.batches) == 1
-        assert set(service.paid.values()) == {1}
-        assert service.paid.total() == 240
+        assert (set(service.paid.values()), service.paid.total()) == ({1}, 240)
     assert less_costs(verdicts(out)) == expected
     assert [row["calls"] for row in verdicts(out)] == [2] * 120
     assert not (out / "batches").exists()
@@ -63,16 +61,18 @@ def test_batches_give_the_verdicts_of_calls(live, tmp_path, capsys, stored, more
     if more:
         calls = "24[0-4]"  # each process may show the two pictures of the sight check
     told = rf"calls: {calls}, .*: 0, tokens .* price: (\S+)\n.*saved by batches: (\S+)"
-    [price, saved] = re.search(told, capsys.readouterr().err).groups()
-    assert float(price) == pytest.approx(float(saved), rel=0.02)
+    price, saved = map(float, re.search(told, said).groups())
+    assert price == pytest.approx(saved, rel=0.02)
+
+
+QUICK = (
+    "from vieval_plugin.backends.http import batches as b\n"
+    "b._POLL, b.MOST_REQUESTS = 0.01, 100"
+)
 
 
 def test_a_killed_run_pays_nothing_twice(live, tmp_path, vieval):
     expected = live({"use": False})
-    quick = (
-        "from vieval_plugin.backends.http import batches as b\n"
-        "b._POLL, b.MOST_REQUESTS = 0.01, 100"
-    )
     running, out = [], tmp_path / "out"
 
     def kill(method, path, moment):
@@ -83,22 +83,20 @@ def test_a_killed_run_pays_nothing_twice(live, tmp_path, vieval):
     with BatchServer(on_call=kill) as service:
         more = split("--batch --processes 2")
         command = arguments(tmp_path / "data", out, service, *FLAGS, *more)
-        running.append(start(*command, code=quick))
+        running.append(start(*command, code=QUICK))
         running[0].wait()
-        running.append(start(*command, code=quick))
+        running.append(start(*command, code=QUICK))
         until(lambda: files_in(out) or running[1].poll() is not None)
         kill_all(running[1])
         vieval(*command)
-        assert set(service.paid.values()) == {1}
-        assert service.paid.total() == 240
+        assert (set(service.paid.values()), service.paid.total()) == ({1}, 240)
     assert less_costs(verdicts(out)) == expected
 
 
-def test_parts_of_a_run_do_not_go_with_batches(tmp_path, capsys):
+def test_parts_of_a_run_do_not_go_with_batches(tmp_path, vieval):
     data = write_parquet(tmp_path / "data", files=1)
     with BatchServer() as service:
         given = arguments(data, tmp_path / "out", service, "--batch", "--part", "1/2")
-        assert main([*map(str, given)]) == 1
+        said = vieval(*given, code=1).err
         assert not service.files
-    said = "--part cannot be combined with batches, because one process sends them"
-    assert f"{said} for all shards" in capsys.readouterr().err
+    assert "--part cannot be combined with batches, because one process sends" in said

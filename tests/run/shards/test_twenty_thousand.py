@@ -1,6 +1,4 @@
-"""Launchers whose workers and drivers are killed at a quarter and at 60%: 400 rows in 4 files,
-and 20,000 in 40.
-"""
+"""Launchers whose workers and drivers are killed at a quarter and at 60% of 400 or 20,000 rows."""
 
 import os
 import signal

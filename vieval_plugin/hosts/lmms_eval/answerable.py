@@ -164,9 +164,9 @@ def answerable(
             for why in filter(None, map(check_of(name), tasks_below(name))):
                 first_lines.setdefault(why.all, why.line)
         remedies = "; ".join(first_lines.values())
-        raise VievalError(f"none of these tasks can run: {reasons}. {remedies}")
+        raise VievalError(f"cannot run these tasks: {reasons}. {remedies}")
     if reasons and not quiet and os.environ.get("RANK", "0") == "0":
-        print_lines(f"left out: {reasons}")
+        print_lines(f"skipped tasks: {reasons}")
     return runnable
 
 

@@ -142,7 +142,7 @@ class VievalReplay(OwnModel):
 
     @vieval_errors
     def vieval_judge(self, requests: list[Instance]) -> list[str]:
-        refuse_plan("but a replay costs nothing; unset it")
+        refuse_plan("but a replay is free; unset it")
         self._tell_uncovered(requests_of(requests))
         progress = Progress()
         with_repeats = requests_with_repeats(requests)

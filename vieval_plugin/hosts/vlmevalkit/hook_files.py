@@ -40,7 +40,7 @@ def remove() -> list[Path]:
         try:
             path.unlink()
         except OSError as error:
-            raise VievalError(f"{path}: cannot be deleted ({error.strerror})") from None
+            raise VievalError(f"cannot delete {path} ({error.strerror})") from None
     return installed
 
 

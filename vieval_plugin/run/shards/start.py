@@ -406,8 +406,8 @@ def run_again(
     same_label = {**identity_of(now), "label": plan.provenance.label}
     if difference := differing_runs(identity_of(plan.provenance), same_label):
         raise VievalError(
-            f"{folder.name}: contains a run started {difference}; its rows cannot "
-            "be judged again"
+            f"{folder.name}: contains a run started {difference}; use the "
+            "same options to judge its rows again"
         )
     had_scores = any(Status(status).usable for status in statuses)
     return ShardRun(

@@ -133,7 +133,7 @@ def _check_rows(
             f"{shard.first + shard.rows - 1}"
         )
     if len(np.unique(np.stack([rows, prompts]), axis=1).T) != len(rows):
-        verified.problems.append(f"{file}: contains a row more than once")
+        verified.problems.append(f"{file}: contains the same row several times")
     identities = zip(
         *(table.column(name).to_pylist() for name in _IDENTITY), strict=True
     )
