@@ -35,7 +35,7 @@ def test_clear_deletes_nothing_unasked(kept, monkeypatch, vieval):
     line = "cannot ask for confirmation without a terminal; pass --yes"
     assert (told.out, told.err) == ("", f"vieval: {line}\n")
     replies = f"2 replies from fake in {kept}"
-    asked = f"delete {replies}? Requesting them again costs calls. [y/N] "
+    asked = f"delete {replies}? Getting them again requires new calls. [y/N] "
     for answer in ("", "n\n", "\n", "nay\n"):
         monkeypatch.setattr("sys.stdin", Terminal(answer))
         out = vieval(clear).out

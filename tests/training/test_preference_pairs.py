@@ -121,11 +121,7 @@ FORMATS = "--out must end in .jsonl or .parquet, got "
             ("--trainer", "diffusers"),
             "JSONL cannot hold; use a .parquet",
         ),
-        (
-            "pairs.jsonl",
-            ("--margin", "0.95"),
-            "two images whose scores differ (by 0.95)",
-        ),
+        ("pairs.jsonl", ("--margin", "0.95"), "two images whose scores differ by 0.95"),
     ],
 )
 def test_what_cannot_be_written_is_one_line(

@@ -144,7 +144,7 @@ class Verdicts(Sequence[Verdict]):
             isinstance(judged, Contest) for judged in self.samples
         ):
             raise VievalError(
-                "preferences compare candidates, but these verdicts are on single "
+                "`preferences` requires verdicts on contests, but these are on single "
                 "samples; use `scores`"
             )
         return np.array(

@@ -127,7 +127,7 @@ class Backbone(Section):
     patience: float = Field(
         120.0,
         gt=0,
-        description="stop the run after this many seconds without an answer",
+        description="stop the run after this many seconds without a reply",
     )
     max_pixels: int | None = Field(
         None,

@@ -257,8 +257,8 @@ def tell_plan(
         if samples and not askable:
             first = samples[0]
             raise VievalError(
-                f"{judge.spec.name} cannot judge any of these samples, so there is nothing to "
-                f"plan (first: {first.id}, {obstacle(first, judge)})"
+                f"{judge.spec.name} cannot judge any of these samples "
+                f"(first: {first.id}, {obstacle(first, judge)})"
             )
         cost = asyncio.run(pilot(askable, judge, request.current, request.backbone))
         answering = None
