@@ -223,10 +223,7 @@ def contests(folder, beats, names="abc"):
     about["votes"] = Votes("four_way", "first")
     pairs = itertools.product(range(30), itertools.combinations(names, 2))
     judged = [
-        (
-            a_contest(f"p{prompt}", *both, **about),
-            a_vote(beats(*both, prompt)),
-        )
+        (a_contest(f"p{prompt}", *both, **about), a_vote(beats(*both, prompt)))
         for prompt, both in pairs
     ]
     source = a_provenance("pairwise", aspects=(), settings=(), pack="", pack_hash="")

@@ -16,13 +16,7 @@ import pytest
 
 from tests.fake_server import FakeServer
 from tests.real.parts import installed, program
-from tests.shard_runs import (
-    arguments,
-    ended,
-    files_in,
-    verdicts,
-    write_parquet,
-)
+from tests.shard_runs import arguments, ended, files_in, verdicts, write_parquet
 from tests.work import free_ports, until
 
 pytestmark = [pytest.mark.real, installed("ray")]
@@ -71,10 +65,7 @@ def node(address, *words):
             ) as process,
         ):
             try:
-                until(
-                    lambda: process.poll() or "--block" in log.read_text(),
-                    DEADLINE,
-                )
+                until(lambda: process.poll() or "--block" in log.read_text(), DEADLINE)
                 if process.poll():
                     pytest.skip(f"no node starts: {' '.join(log.read_text().split())}")
                 yield lambda: kill(process)
