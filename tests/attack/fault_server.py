@@ -443,5 +443,4 @@ def _replies_to(request: _Request, elsewhere: str = "") -> Replies:
         or {},
         key=request.key,
         elsewhere=elsewhere,
-        path=request.path,
     )
