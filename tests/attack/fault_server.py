@@ -54,10 +54,8 @@ def picture_name(data: bytes) -> str:
     while place + 8 <= len(data):
         length, kind = struct.unpack(">I4s", data[place : place + 8])
         body = data[place + 8 : place + 8 + length]
-        header, packed = (
-            (body if kind == b"IHDR" else header),
-            packed + (body if kind == b"IDAT" else b""),
-        )
+        header = body if kind == b"IHDR" else header
+        packed += body if kind == b"IDAT" else b""
         place += 12 + length
     try:
         pixels = zlib.decompressobj().decompress(packed, _MOST_PIXELS)
@@ -81,9 +79,8 @@ def right_scores(question: str, count: int) -> list[float]:
 
 def right_probability(question: str) -> float:
     """The only probability of "Yes" that this question deserves, 0.001 to 0.999."""
-    return (
-        int.from_bytes(hashlib.sha256(question.encode()).digest()[:4], "big") % 999 + 1
-    ) / 1000
+    digest = hashlib.sha256(question.encode()).digest()
+    return (int.from_bytes(digest[:4], "big") % 999 + 1) / 1000
 
 
 # -- what was asked
@@ -198,14 +195,11 @@ class FaultServer:
         """Every request as a line of JSON, for people; of the key as much as tells clients
         apart.
         """
-        shown = (
-            {"fault": one.fault.name, "session": one.session[:14]}
-            for one in self.asked.copy()
-        )
-        return [
-            json.dumps({**vars(one), **less})
-            for one, less in zip(self.asked.copy(), shown, strict=False)
-        ]
+        requests = []
+        for one in self.asked.copy():
+            less = {"fault": one.fault.name, "session": one.session[:14]}
+            requests.append(json.dumps({**vars(one), **less}))
+        return requests
 
     def answers(self) -> int:
         """How many replies worth keeping were sent since `forget`."""
@@ -216,14 +210,12 @@ class FaultServer:
         found, delivered = [], dict[str, Asked]()
         for one in sorted(self.asked.copy(), key=lambda asked: asked.began):
             before = delivered.get(one.conversation)
-            if (
-                before is not None
-                and before.sent is not None
-                and before.sent < one.began
-            ):
+            sent = before.sent if before is not None else None
+            if sent is not None and sent < one.began:
                 clients = "itself" if one.session == before.session else "another"
-                reply = f"{before.fault.name}, {one.began - before.sent:.2f} s later by {clients}"
-                found.append(Again(one.conversation, reply, before.sent, one.began))
+                late = f"{one.began - sent:.2f} s later by {clients}"
+                reply = f"{before.fault.name}, {late}"
+                found.append(Again(one.conversation, reply, sent, one.began))
             if one.delivered and before is None:
                 delivered[one.conversation] = one
         return found
@@ -239,9 +231,7 @@ class FaultServer:
 
     def _listen(self, serve: Any) -> socket.socket:
         listening = socket.create_server(("127.0.0.1", 0), backlog=256)
-        threading.Thread(
-            target=self._accept, args=(listening, serve), daemon=True
-        ).start()
+        _begin(self._accept, listening, serve)
         return listening
 
     def _accept(self, listening: socket.socket, serve: Any) -> None:
@@ -254,9 +244,7 @@ class FaultServer:
                 connection.close()
                 continue
             self._open.add(connection)
-            threading.Thread(
-                target=self._guarded, args=(connection, serve), daemon=True
-            ).start()
+            _begin(self._guarded, connection, serve)
 
     def _guarded(self, connection: socket.socket, serve: Any) -> None:
         try:
@@ -287,9 +275,8 @@ class FaultServer:
             if request is None:
                 return
             wire = Wire(connection)
-            if not request.path.endswith(
-                "/v1/chat/completions"
-            ):  # GET /v1/models, /tokenize
+            # GET /v1/models, /tokenize
+            if not request.path.endswith("/v1/chat/completions"):
                 wire.reply(404, {"error": {"message": "nothing here"}})
                 continue
             last = self._answer(wire, _named(request))
@@ -321,13 +308,8 @@ class FaultServer:
         with self._lock:
             number = self._times[request.conversation]
             self._times[request.conversation] += 1
-            one = Asked(
-                request.question,
-                request.conversation,
-                request.key,
-                RIGHT,
-                time.monotonic(),
-            )
+            names = (request.question, request.conversation, request.key)
+            one = Asked(*names, RIGHT, time.monotonic())
             one.fault = self._drawn(request, number)
             if request.about_images:
                 self.asked.append(one)
@@ -352,11 +334,8 @@ class FaultServer:
         fault = plan.cursed.get(marker)
         if fault is None:
             draw = random.Random(f"{plan.seed} {request.conversation} {number}")
-            kinds = [
-                kind
-                for kind in plan.kinds
-                if kind.of in (None, LIKELIHOOD if request.likelihood else CHAT)
-            ]
+            own = (None, LIKELIHOOD if request.likelihood else CHAT)
+            kinds = [kind for kind in plan.kinds if kind.of in own]
             if not kinds or draw.random() >= plan.share:
                 return RIGHT
             [fault] = draw.choices(kinds, [kind.weight for kind in kinds])
@@ -386,11 +365,8 @@ def _read(stream: Any) -> _Request | None:
     except ValueError:
         return None
     parts = first.split(" ")
-    return _Request(
-        parts[1] if len(parts) > 1 else "",
-        headers,
-        document if isinstance(document, dict) else {},
-    )
+    path = parts[1] if len(parts) > 1 else ""
+    return _Request(path, headers, document if isinstance(document, dict) else {})
 
 
 def _named(request: _Request) -> _Request:
@@ -398,11 +374,8 @@ def _named(request: _Request) -> _Request:
     texts, pictures, said = list[str](), list[str](), list[str]()
     for message in request.body.get("messages", []):
         content = message.get("content")
-        for part in (
-            content
-            if isinstance(content, list)
-            else [{"type": "text", "text": content}]
-        ):
+        is_list = isinstance(content, list)
+        for part in content if is_list else [{"type": "text", "text": content}]:
             if part.get("type") == "image_url":
                 data = base64.b64decode(part["image_url"]["url"].partition(",")[2])
                 pictures.append(picture_name(data))
@@ -410,21 +383,21 @@ def _named(request: _Request) -> _Request:
             else:
                 texts.append(str(part.get("text")))
                 said.append(texts[-1])
-    first = next(
-        (text for text in texts if _MARKER.search(text) or _ASKED_NAMES.search(text)),
-        texts[0] if texts else "",
-    )
+    asking = lambda text: _MARKER.search(text) or _ASKED_NAMES.search(text)
+    first = next(filter(asking, texts), texts[0] if texts else "")
     marker, names = _MARKER.search(first), _ASKED_NAMES.search(first)
     request.likelihood = bool(request.body.get("logprobs"))
     request.count = len(names[1].split(",")) if names and not request.likelihood else 0
     request.about_images = bool(pictures)
-    request.question = question_name(
-        marker[1] if marker else "", pictures, request.count
-    )
-    request.conversation = hashlib.sha256(
-        "\0".join([str(request.likelihood), *said]).encode()
-    ).hexdigest()[:16]
+    name = marker[1] if marker else ""
+    request.question = question_name(name, pictures, request.count)
+    whole = "\0".join([str(request.likelihood), *said]).encode()
+    request.conversation = hashlib.sha256(whole).hexdigest()[:16]
     return request
+
+
+def _begin(function: Any, *arguments: Any) -> None:
+    threading.Thread(target=function, args=arguments, daemon=True).start()
 
 
 def _replies_to(request: _Request, elsewhere: str = "") -> Replies:
@@ -434,13 +407,5 @@ def _replies_to(request: _Request, elsewhere: str = "") -> Replies:
     else:
         right = right_scores(request.question, request.count)
         wrong = [round((score * 10 + 37) % 100) / 10 for score in right]
-    return Replies(
-        right=right,
-        wrong=wrong,
-        schema=request.body.get("response_format", {})
-        .get("json_schema", {})
-        .get("schema")
-        or {},
-        key=request.key,
-        elsewhere=elsewhere,
-    )
+    form = request.body.get("response_format", {}).get("json_schema", {})
+    return Replies(right, wrong, form.get("schema") or {}, request.key, elsewhere)
