@@ -109,7 +109,8 @@ class Replies:
         count = len(self.wrong)
         values = {"right": scored(self.right), "wrong": scored(self.wrong)}
         values |= {"rights": str(self.right), "wrongs": str(self.wrong)}
-        values |= {"first": str(self.right[0]), "tens": str([10.0] * count)}
+        values |= {"first": "".join(map(str, self.right[:1]))}
+        values |= {"tens": str([10.0] * count)}
         values |= {"ten": scored([10.0] * count), "torn": values["wrong"][:-9]}
         repeated = {name: ", ".join([name] * count) for name in ("NaN", "1e999")}
         values |= {"nans": repeated["NaN"], "huge": repeated["1e999"]}
