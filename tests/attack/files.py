@@ -188,10 +188,11 @@ def hostile_samples(folder, seed):
         "a path with a zero byte": "so\0und.png",
         "an address": "http://127.0.0.1:1/x.png",
         "an address of a file": "file:///etc/passwd",
-        "a data address that is none": "data:image/png;base64,!!!!",
         "an empty path": "",
     }
     lines += [(what, path, _BROKEN) for what, path in places.items()]
+    unread = ("a data address that is none", "data:image/png;base64,!!!!")
+    lines.append((*unread, (*_UNREADABLE, *_BROKEN)))
     rows = [(what, _row("", path), may) for what, path, may in lines]
     good = _row("", "sound.png")
     half = json.dumps(good).replace("red", "\\ud800red")
