@@ -15,17 +15,8 @@ from vieval_plugin.judges.protocol import Chat, Message
 
 SETTINGS = {field.name for field in fields(Settings)}
 KEY = "sk-never-to-be-shown-Zq81"
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "score": {
-            "type": "array",
-            "items": {"type": "number", "maximum": 10},
-            "minItems": 2,
-        }
-    },
-    "required": ["score"],
-}
+SCORES = {"type": "array", "items": {"type": "number", "maximum": 10}, "minItems": 2}
+SCHEMA = {"type": "object", "properties": {"score": SCORES}, "required": ["score"]}
 
 
 def wait_shortly(monkeypatch):
@@ -121,9 +112,8 @@ def on(word, fault):
 
 
 async def all_of(backend, count, text="question"):
-    return await asyncio.gather(
-        *(backend.answer(chat(f"{text} {i}")) for i in range(count))
-    )
+    chats = [chat(f"{text} {number}") for number in range(count)]
+    return await asyncio.gather(*map(backend.answer, chats))
 
 
 def listing(*pairs, text="Yes", end="length"):

@@ -34,9 +34,8 @@ async def proxying(port, answer=b""):
         else:
             server_writer.write(head)
         with contextlib.suppress(ConnectionError):
-            await asyncio.gather(
-                _copied(reader, server_writer), _copied(server_reader, writer)
-            )
+            there, back = _copied(reader, server_writer), _copied(server_reader, writer)
+            await asyncio.gather(there, back)
 
     server = await asyncio.start_server(handle, HOST, 0)
     async with server:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.playing import label_of
+from tests.playing import images_of, label_of, text_of
 from vieval_plugin.judges.protocol import (
     Ask,
     Chat,
@@ -46,20 +46,14 @@ class Scene:
 
     @property
     def sample(self) -> Sample:
-        return Sample(
-            SampleId("own", "tig", "m", self.prompt[:12]),
-            {"output": self.picture},
-            {"prompt": self.prompt},
-        )
+        identity = SampleId("own", "tig", "m", self.prompt[:12])
+        return Sample(identity, {"output": self.picture}, {"prompt": self.prompt})
 
     @property
     def counts(self) -> tuple[int, int, int]:
         """Questions of appearance, of attributes, of relations."""
-        return (
-            len(self.entities),
-            sum(len(e.attributes) for e in self.entities),
-            len(self.relations),
-        )
+        attributes = sum(len(entity.attributes) for entity in self.entities)
+        return len(self.entities), attributes, len(self.relations)
 
 
 def entity(name: str, quantity: str = "unspecified", **attributes: str) -> Entity:
@@ -69,30 +63,22 @@ def entity(name: str, quantity: str = "unspecified", **attributes: str) -> Entit
 
 def extraction_json(scene: Scene, captions: bool) -> str:
     """The right extraction, as JSON in the asked shape."""
-    entities = [
-        {
-            "name": e.name,
-            **({"caption": f"a {e.name} seen"} if captions else {}),
-            "appearance_question": f"Does the {e.name} look real?",
-            "attributes": [
-                {
-                    "name": a.name,
-                    "value": a.value,
-                    "question": f"What is the {a.name} of the {e.name}?",
-                }
-                for a in e.attributes
-            ],
-        }
-        for e in scene.entities
-    ]
-    relations = [
-        {
-            "entities": list(r.entities),
-            "value": r.value,
-            "question": f"How do {' and '.join(r.entities)} relate?",
-        }
-        for r in scene.relations
-    ]
+    asked = lambda entity, one: f"What is the {one.name} of the {entity.name}?"
+    entities = []
+    for e in scene.entities:
+        described = {"name": e.name}
+        described |= {"caption": f"a {e.name} seen"} if captions else {}
+        described["appearance_question"] = f"Does the {e.name} look real?"
+        described["attributes"] = [
+            {"name": a.name, "value": a.value, "question": asked(e, a)}
+            for a in e.attributes
+        ]
+        entities.append(described)
+    relations = []
+    for r in scene.relations:
+        question = f"How do {' and '.join(r.entities)} relate?"
+        named = {"entities": list(r.entities), "value": r.value}
+        relations.append({**named, "question": question})
     return json.dumps({"entities": entities, "relations": relations})
 
 
@@ -116,10 +102,8 @@ class Script:
     def answer(self, ask: Chat) -> str:
         label = label_of(ask)
         if label == "extraction":
-            return extraction_json(
-                self._by_prompt(ask),
-                any(isinstance(p, Image) for p in ask.messages[0].parts),
-            )
+            captions = any(isinstance(p, Image) for p in ask.messages[0].parts)
+            return extraction_json(self._by_prompt(ask), captions)
         if label in ("answers", "evaluation"):
             return self._whole(ask)
         stage = label.rsplit("/", 1)[1]
@@ -133,14 +117,11 @@ class Script:
         key = "answer" if stage == "answer" else "explanation"
         scene = self._by_picture(ask) or self._by_prompt(ask)
         worth = scene.quality - (1 if label.startswith("appearance") else 0)
-        both = {key: f"{label} is worth {worth:g}"}
+        said = f"{label} is worth {worth:g}"
+        both: dict[str, Any] = {key: said}
         if stage == "judgement":
             seen = {} if label.startswith("appearance") else {"answer": "seen"}
-            both = {
-                **seen,
-                "explanation": f"{label} is worth {worth:g}",
-                "score": worth,
-            }  # type: ignore[dict-item]
+            both = {**seen, "explanation": said, "score": worth}
         return json.dumps(both)
 
     def _whole(self, ask: Chat) -> str:
@@ -149,25 +130,19 @@ class Script:
         scene = self._by_picture(ask) or self._by_prompt(ask)
         reply: dict[str, object] = {}
         for name, part in ask.schema["properties"].items():
-            values = {
-                "answer": f"{name} seen",
-                "explanation": f"{name} explained",
-                "score": scene.quality,
-            }
+            values = {"answer": f"{name} seen", "explanation": f"{name} explained"}
+            values["score"] = scene.quality
+            whole = f"{name} of the picture"
             asked = part.get("properties")
-            reply[name] = (
-                {k: values[k] for k in asked} if asked else f"{name} of the picture"
-            )
+            reply[name] = {key: values[key] for key in asked} if asked else whole
         return json.dumps(reply)
 
     def _by_prompt(self, ask: Chat) -> Scene:
-        words = "\n".join(
-            str(p) for m in ask.messages for p in m.parts if isinstance(p, str)
-        )
+        words = text_of(ask)
         return next(scene for scene in self.scenes if scene.prompt in words)
 
     def _by_picture(self, ask: Chat) -> Scene | None:
-        shown = [p for m in ask.messages for p in m.parts if isinstance(p, Image)]
+        shown = images_of(ask)
         return next((scene for scene in self.scenes if scene.picture in shown), None)
 
 
@@ -177,20 +152,13 @@ def over_http(model: Script) -> Callable[[dict[str, Any]], str]:
     """
 
     def reply(request: dict[str, Any]) -> str:
-        messages = tuple(
-            Message(m["role"], tuple(_part(part) for part in _parts(m["content"])))
-            for m in request["messages"]
-        )
+        parts = lambda message: tuple(map(_part, _parts(message["content"])))
+        messages = tuple(Message(m["role"], parts(m)) for m in request["messages"])
         schema = request["response_format"]["json_schema"]["schema"]
         if "probe" in schema["properties"]:
             return '{"probe": "vieval"}'
-        return model.answer(
-            Chat(
-                messages,
-                tuple(_label(schema["properties"], messages).split("/")),
-                schema,
-            )
-        )
+        label = tuple(_label(schema["properties"], messages).split("/"))
+        return model.answer(Chat(messages, label, schema))
 
     return reply
 
@@ -212,10 +180,7 @@ def _label(asked: dict[str, Any], messages: tuple[Message, ...]) -> str:
         return "answers"
     if set(asked) == {"reasoning", "score"}:
         return "overall/quality"
-    kind = (
-        "appearance"
-        if "how good something in it looks" in str(messages[0].parts[-1])
-        else "intrinsic"
-    )
+    looks = "how good something in it looks" in str(messages[0].parts[-1])
+    kind = "appearance" if looks else "intrinsic"
     stage = "judgement" if len(asked) > 1 else next(iter(asked))
     return f"{kind}/1/{stage}"

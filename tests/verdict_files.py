@@ -26,10 +26,7 @@ def copied(source, target, change=lambda text: text):
 
 def write_rows(path, *rows):
     """Write lines as `vieval score` does, of rows that each say in `provenance` who judged."""
-    runs = {
-        f"run{number}": {"provenance": row["provenance"]}
-        for number, row in enumerate(rows)
-    }
+    runs = {f"run{n}": {"provenance": it["provenance"]} for n, it in enumerate(rows)}
     lines = []
     for run, row in zip(runs, rows, strict=True):
         fields = {name: value for name, value in row.items() if name != "provenance"}

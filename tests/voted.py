@@ -17,20 +17,12 @@ OPTIONS = StatisticsOptions(draws=100)
 CODES = {"first": FIRST, "second": SECOND, "both_good": BOTH_GOOD, "both_bad": BOTH_BAD}
 
 
-def contest(
-    uid,
-    vote,
-    scheme="four_way",
-    status=Status.OK,
-    group="",
-    tags=(),
-    models=("x", "y"),
-    annotators=(),
-    **said,
-):
+def contest(uid, vote, scheme="four_way", status=Status.OK, models=("x", "y"), **said):
     """`forward`, `reverse` and `paper` are the judge's votes, `preferences` and `scores` what it
     gives in their place.
     """
+    group, tags = said.pop("group", ""), said.pop("tags", ())
+    annotators = said.pop("annotators", ())
     preferences, scores = said.pop("preferences", {}), said.pop("scores", ())
     words = {order: word for order, word in said.items() if word or order == "paper"}
     votes = Votes(scheme, vote, annotators)
