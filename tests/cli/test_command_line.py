@@ -1,16 +1,32 @@
-"""The command `vieval` itself: its help, its version, and what single commands show."""
+"""The command `vieval` itself: its help, its version, its size, and what single commands show."""
 
+import argparse
+import dataclasses
 import importlib.metadata
+import io
+import json
 import re
 import sys
+import typing
+from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import BaseModel
 
+from tests import bounds
 from tests.work import run_process
-from vieval_plugin import cli, config
-from vieval_plugin.cli import main
+from vieval_plugin import Backbone, cli, config, evaluate
+from vieval_plugin.benchmarks import vieval_demo
+from vieval_plugin.cli import build_parser, main
 from vieval_plugin.prompts import packs
+from vieval_plugin.readers import download
+
+ROOT = Path(__file__).parents[2]
+REMEDY = (
+    "see tests/bounds.py: remove or merge one for each that you add; a judge in "
+    "judges/described/ needs neither a module nor an option key"
+)
 
 
 def shown(capsys, *given, code=0):
@@ -66,3 +82,115 @@ def test_prompts_show_has_every_template_of_a_pack_word_for_word(capsys, name):
     one = shown(capsys, "prompts", "show", name, first)
     assert f"# {first} (" in one
     assert not any(f"# {other} (" in one for other in others)
+
+
+# What a reader has to read and a user to choose from stays small (`tests/bounds.py`).
+
+
+def option_keys(model, prefix=""):
+    """The keys of options as a file has them, with those under names of the user's."""
+    for name, annotation in typing.get_type_hints(model).items():
+        kinds = (annotation, *typing.get_args(annotation))
+        classes = [kind for kind in kinds if isinstance(kind, type)]
+        is_group = lambda it: issubclass(it, BaseModel) or dataclasses.is_dataclass(it)
+        below = [*filter(is_group, classes)]
+        for kind in below:
+            yield from option_keys(kind, f"{prefix}{name}.")
+        is_constant = typing.get_origin(annotation) is typing.ClassVar
+        if not below and not is_constant and not name.startswith("model_"):
+            yield f"{prefix}{name}"
+
+
+def flags(parser):
+    """The options of a parser and of its commands."""
+    for action in parser._actions:
+        below = action.choices if isinstance(action, argparse._SubParsersAction) else {}
+        for command in below.values():
+            yield from flags(command)
+        yield from (name for name in action.option_strings if name[:2] == "--")
+
+
+def files(*folders, suffix):
+    return [file for folder in folders for file in (ROOT / folder).rglob(f"*{suffix}")]
+
+
+def test_commands_options_and_keys_are_few():
+    commands = [name for group in cli.GROUPS.values() for name in group]
+    options = {flag for name in commands for flag in flags(build_parser([name]))}
+    keys = {*option_keys(config.Config)}
+    print(f"{len(commands)} commands, {len(options)} options, {len(keys)} keys")
+    assert "--margin" in options
+    assert {"judges.cigeval.removed", "scorers.device", "store.path"} <= keys
+    assert len(commands) <= bounds.COMMANDS, REMEDY
+    assert len(options) <= bounds.OPTIONS, REMEDY
+    assert len(keys) <= bounds.OPTION_KEYS, REMEDY
+
+
+def test_the_code_is_small():
+    modules = files("vieval_plugin", "judges", suffix=".py")
+    assert 400 < len(modules) <= bounds.MODULES, REMEDY
+    suffixes = (".jinja", ".css", ".js")
+    pages = [path for it in suffixes for path in files("vieval_plugin", suffix=it)]
+    lines = sum(len(path.read_text().splitlines()) for path in pages)
+    assert 1_000 < lines <= bounds.TEMPLATE_LINES
+
+
+# The reply cache.
+
+
+@pytest.fixture
+def kept(store, server):
+    """A store with two replies."""
+    backbone = Backbone(model="fake", base_url=server.base_url)
+    evaluate(vieval_demo.load(Path(), "tig")[:1], backbone=backbone)
+    return store
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_the_cache_is_exported_and_deletes_nothing_unasked(kept, monkeypatch, vieval):
+    exported = [json.loads(line) for line in vieval("cache", "export").out.splitlines()]
+    assert [row["reply"]["kind"] for row in exported] == ["Text"] * 2
+    clear = "cache clear --model fake"
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    told = vieval(clear, code=1)
+    line = "cannot ask for confirmation without a terminal; pass --yes"
+    assert (told.out, told.err) == ("", f"vieval: {line}\n")
+    replies = f"2 replies from fake in {kept}"
+    asked = f"delete {replies}? Getting them again requires new calls. [y/N] "
+    for answer in ("", "n\n", "\n", "nay\n"):
+        monkeypatch.setattr("sys.stdin", Terminal(answer))
+        out = vieval(clear).out
+        assert out.startswith(asked)
+        assert out.endswith(f"not confirmed: kept {replies}\n")
+    monkeypatch.setattr("sys.stdin", Terminal("Yes\n"))
+    assert vieval(clear).out.endswith("deleted 2 replies\n")
+
+
+# Preparing data where there is no network.
+
+NOWHERE = "http://127.0.0.1:9"
+HOSTS = [f"--mirror={source}={NOWHERE}" for source in ("ratings", "hub", "museum")]
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [("imagenhub", HOSTS), ("genai_bench_tiger", []), ("mmrb2", [])]
+)
+def test_two_lines_say_what_to_fetch_and_where(
+    tmp_path, vieval, name, given, monkeypatch
+):
+    monkeypatch.setattr(download, "FIRST_WAIT", 0.01)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("HF_ENDPOINT", NOWHERE)
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    said = vieval("prepare", name, "--root", tmp_path, *given, code=1).out
+    first, why, what = said.splitlines()
+    assert first == f"data folder: {tmp_path}"
+    assert why.startswith(f"{name}: cannot be downloaded on this machine: ")
+    assert "127.0.0.1:9" in why
+    command = f"run `vieval prepare {name} --root FOLDER`"
+    copied = f"then copy FOLDER/{name} to {tmp_path / name}"
+    assert what == f"on a machine with network access, {command}, {copied}"
