@@ -198,6 +198,13 @@ def test_an_aspect_that_is_not_rated_costs_no_call(judge, server):
     assert server.stats()["requests"] == 0
 
 
+def test_a_field_changes_the_backbone_of_the_options(store, server):
+    options = {"backbones": {"judge": named(server)}}
+    with Judge("vqascore", options=options, num_concurrent=3) as judge:
+        assert judge.options.backbones["judge"].num_concurrent == 3
+        assert judge.score(PIXELS[:1], "x").shape == (1,)
+
+
 def test_a_table_of_pandas_and_one_of_a_notebook(judge):
     pytest.importorskip("pandas")
     evil = "<script>alert(1)</script>"
