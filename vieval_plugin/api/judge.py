@@ -332,10 +332,8 @@ class Judge:
             )
             images = [images]
         [outputs], texts = conversion.columns({"images": images}, prompts, self._format)
-        return [
-            _sample("", number, *pair)
-            for number, pair in enumerate(zip(outputs, texts, strict=True))
-        ]
+        pairs = enumerate(zip(outputs, texts, strict=True))
+        return [_sample("", number, *pair) for number, pair in pairs]
 
     def _contests(self, a: Any, b: Any, prompts: Any) -> list[Contest]:
         self._require_prompted()

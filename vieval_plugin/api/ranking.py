@@ -770,13 +770,13 @@ def _hold_images(inputs: Sequence[Path]) -> bool:
     if not all(path.is_dir() and not any(path.rglob(SAMPLES)) for path in inputs):
         return False
     layout, _ = find_folders(inputs)
-    if not layout and not all(map(is_of_images, inputs)):
+    if layout:
+        return True
+    if not all(map(is_of_images, inputs)):
         return False
-    if not layout and not any(map(has_prompts, inputs)):
-        raise VievalError(
-            f"{' and '.join(map(str, inputs))}: images require prompts; pass --prompts "
-            "FILE"
-        )
+    if not any(map(has_prompts, inputs)):
+        folders = " and ".join(map(str, inputs))
+        raise VievalError(f"{folders}: images require prompts; pass --prompts FILE")
     return True
 
 
