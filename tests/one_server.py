@@ -56,9 +56,7 @@ async def handling(handle):
 
 @asynccontextmanager
 async def serving(answer):
-    """A server of which `answer(request)` makes every response; yields its address and the
-    bodies it was sent.
-    """
+    """A server whose responses `answer(request)` makes; yields its address and its requests."""
     bodies = []
 
     async def handle(request):
@@ -79,8 +77,7 @@ async def handled(handle, **options):
 
 @asynccontextmanager
 async def served(answer, **options):
-    """A backend of a server of which `answer(request)` makes every response, and the bodies that
-    it was sent."""
+    """A backend of a server whose responses `answer(request)` makes, and its requests."""
     async with serving(answer) as (url, bodies), asking(url, **options) as backend:
         yield backend, bodies
 

@@ -1,6 +1,4 @@
-"""A folder of T2I-Eval-Bench's shape: drawn images, prompts that name them, and three annotators
-who mostly agree.
-"""
+"""A folder in the format of T2I-Eval-Bench, with three annotators who mostly agree."""
 
 from __future__ import annotations
 

@@ -65,9 +65,7 @@ def play(
     *rounds: Sequence[Any],
     answer: Callable[[Any], Any] | None = None,
 ) -> Played[T]:
-    """Run a program to its end. With replies by round it must ask that many rounds, and that
-    many asks in each.
-    """
+    """Run a program to its end; replies by round must match its rounds and their asks."""
     asked: list[list[Any]] = []
     script = iter(rounds)
     try:
@@ -93,9 +91,7 @@ def first_asks(program: Generator[list[Any], list[Any], Any]) -> list[Any]:
 
 
 def prepared(judge: str, setting: str | None = None, **options: Any) -> PreparedJudge:
-    """A judge as a run has it: in a setting, with options of its own. Its `program` looks first
-    whether a sample will do.
-    """
+    """A judge as a run has it, in a setting and with its own options."""
     given = {"judges": {judge: options} if options else {}}
     return prepare(judge, setting, Config.model_validate(given))
 

@@ -1,6 +1,4 @@
-"""An HTTP proxy of the test's own, in its event loop: requests by whole addresses, and tunnels
-by CONNECT.
-"""
+"""An HTTP proxy in the test's event loop: requests by whole addresses, and CONNECT tunnels."""
 
 import asyncio
 import contextlib

@@ -51,9 +51,7 @@ class Refusal:
 
 
 def refusal_table(rows):
-    """Parameters for pytest from rows (input, field, key), or from a JSONL file beside the test
-    that calls this.
-    """
+    """Parameters from rows (input, field, key), or from a JSONL file beside the calling test."""
     if isinstance(rows, str):
         file = Path(inspect.stack()[1].filename).with_name(rows)
         lines = file.read_text(encoding="utf-8").splitlines()

@@ -30,9 +30,7 @@ from vieval_plugin.judges.t2i_eval.structure import Attribute, Entity, Relation
 
 @dataclass(frozen=True)
 class Scene:
-    """A prompt, its right structure, and how well the picture does: a score for every question
-    asked of it.
-    """
+    """A prompt, its right structure, and the score of its picture in every question."""
 
     prompt: str
     entities: tuple[Entity, ...]
@@ -84,9 +82,7 @@ def extraction_json(scene: Scene, captions: bool) -> str:
 
 @dataclass
 class Script:
-    """Replies to every chat of the judge; `faults` maps a label to the reply given instead, each
-    time it is asked.
-    """
+    """Replies to every chat of the judge; `faults` maps a label to the reply given instead."""
 
     scenes: tuple[Scene, ...]
     faults: dict[str, str] = field(default_factory=dict)
@@ -147,9 +143,7 @@ class Script:
 
 
 def over_http(model: Script) -> Callable[[dict[str, Any]], str]:
-    """The same model behind a server: a request's messages become a chat again, labelled by what
-    its schema asks for.
-    """
+    """The same model behind a server, which labels a request by its schema."""
 
     def reply(request: dict[str, Any]) -> str:
         parts = lambda message: tuple(map(_part, _parts(message["content"])))

@@ -87,9 +87,7 @@ def aesthetic_head(folder, size, prefix="layers"):
 
 
 def reward_model(name, folder):
-    """The base and the file of weights of HPSv3 or EditReward, tiny and random, in the layout that
-    they are published in; returns the network of the description and the tensors.
-    """
+    """A tiny, random HPSv3 or EditReward in its published layout: its network and its tensors."""
     from safetensors.torch import save_file
     from transformers import AutoConfig, AutoProcessor
 
@@ -124,9 +122,7 @@ def network_of(config):
 
 
 def published_name(judge, name):
-    """The name of a weight in a judge's file, of the one that transformers 5 has; HPSv3's is that
-    of transformers 4.45.
-    """
+    """The name in a judge's file of a weight of transformers 5; HPSv3's are those of 4.45."""
     if judge != "hpsv3":
         return name
     name = name.replace("model.visual.", "visual.")

@@ -1,6 +1,4 @@
-"""A run of T2I-Eval on three samples of one's own, by a model of script: what training and pages
-are made from.
-"""
+"""A run of T2I-Eval on three samples by a scripted model, for training and pages."""
 
 from __future__ import annotations
 

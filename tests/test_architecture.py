@@ -62,9 +62,7 @@ print(json.dumps({"running": imports(True), "typed": imports(False)}))
 
 @pytest.fixture(scope="session")
 def imports():
-    """Which of our modules imports which as it runs, and which as it is typed: with imports
-    under TYPE_CHECKING.
-    """
+    """The imports of each of our modules as it runs, and with those under TYPE_CHECKING."""
     done = run_process([sys.executable, "-c", IMPORTS, ROOT], cwd=ROOT, check=True)
     found = ast.literal_eval(done.stdout)
     assert "vieval_plugin.judges.protocol" in found["running"]
@@ -99,9 +97,7 @@ def test_no_modules_import_each_other_in_a_circle(imports):
 
 
 def test_rooms_and_the_arrows_between_them_are_few(imports):
-    """An arrow is a room that imports another; those from and to judges, which most rooms need,
-    are not counted.
-    """
+    """An arrow is a room that imports another; those from and to judges are not counted."""
     arrows = {(room(one), room(other)) for one, other in pairs(imports["typed"])}
     between = {it for it in arrows if it[0] != it[1] and "judges" not in it}
     rooms = {room(module) for module in imports["typed"]} - RESOURCES
@@ -169,9 +165,7 @@ DOORS_WITH_CODE = r"vieval_plugin(/(api|config|hosts/\w+|cli|cli/\w+|results/log
 
 
 def test_a_package_door_holds_no_code():
-    """Importing a module runs the doors above it, so what one of them needs is paid for by all
-    behind it.
-    """
+    """Importing a module runs the doors above it, so all behind a door pay for its code."""
     doors = [path for path in sources() if path.name == "__init__.py"]
     long = [path for path in doors if len(ast.parse(path.read_text()).body) > 1]
     with_code = [str(path.parent.relative_to(ROOT)) for path in long]

@@ -88,9 +88,7 @@ def test_the_options_of_a_scored_run_can_be_read_again():
 
 
 def test_a_file_that_is_changed_is_read_again(tmp_path, monkeypatch):
-    """Also within one tick of the file system's clock, to the same length, and by a folder that
-    was made since.
-    """
+    """Also within one tick of the clock, to the same length, and by a folder made since."""
     path = tmp_path / "vieval.yaml"
     monkeypatch.setenv("VIEVAL_CONFIG", str(path))
     for seed in (1, 2, 3):

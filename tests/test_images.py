@@ -1,6 +1,4 @@
-"""Files of unknown origin become upright RGB pixels, or one line that says which file is wrong
-and how.
-"""
+"""Files of unknown origin become upright RGB pixels, or one line that names the file."""
 
 import contextlib
 import hashlib

@@ -1,6 +1,4 @@
-"""Names say what they hold, and docstrings open with a noun phrase or an imperative: shares over
-the whole code.
-"""
+"""Few names fit any value, and few docstrings open with a clause."""
 
 import ast
 import re

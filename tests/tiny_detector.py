@@ -35,9 +35,7 @@ whole: {num_queries: 12, encoder_layers: 1, decoder_layers: 2, encoder_ffn_dim: 
 
 
 def build(folder, seed=0):
-    """Writes the model with its processor to a folder, the same for the same seed, and returns
-    the folder.
-    """
+    """Write the model with its processor to a folder, the same for the same seed."""
     import torch
     from transformers import (
         BertConfig,

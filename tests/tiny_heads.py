@@ -1,6 +1,4 @@
-"""Value heads and adapters for the tiny Qwen2.5-VL, and their descriptions: random weights, real
-files.
-"""
+"""Value heads and adapters for the tiny Qwen2.5-VL: random weights, real files."""
 
 import itertools
 from pathlib import Path
@@ -9,9 +7,7 @@ SPREAD = 0.1
 
 
 def build_head(file, sizes=(128, 64, 1), seed=0, prefix="", bias=True, step=2):
-    """A chain of linear layers as `torch.nn.Sequential` names them; with `step` 3 as with
-    dropout between.
-    """
+    """Linear layers as `torch.nn.Sequential` names them; `step` 3 as with dropout between."""
     import torch
     from safetensors.torch import save_file
 
@@ -30,9 +26,7 @@ def build_head(file, sizes=(128, 64, 1), seed=0, prefix="", bias=True, step=2):
 
 
 def build_adapter(folder: Path, base: Path, added=(), seed: int = 1) -> Path:
-    """A LoRA adapter of peft with random weights; with `added` tokens it brings embeddings as
-    long as the tokenizer.
-    """
+    """A random LoRA adapter; with `added` tokens it has embeddings for the whole tokenizer."""
     import torch
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForImageTextToText, AutoProcessor

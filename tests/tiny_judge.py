@@ -136,9 +136,7 @@ def _model(tokenizer, seed):
 
 
 def _begin_with_differences(weight):
-    """Of each cell in a strip, half of its features see the left image less the right one, the
-    others the right one.
-    """
+    """Half of a cell's features see the left image less the right one, the others the right one."""
     import torch
 
     features, cell = len(weight) // STRIPS, HEIGHT // STRIPS

@@ -60,9 +60,7 @@ AROUND_IMAGES = (
 
 
 def build_llava(folder: Path, seed: int = 0) -> Path:
-    """CLIP and a Llama of two layers each, with the tokenizer class of Llama 2 and Vicuna's
-    template.
-    """
+    """CLIP and a Llama of two layers each, with Llama 2's tokenizer and Vicuna's template."""
     from transformers import CLIPImageProcessor, LlavaProcessor
 
     tokenizer = llama_tokenizer()
@@ -77,9 +75,7 @@ def build_llava(folder: Path, seed: int = 0) -> Path:
 
 
 def build_smolvlm(folder: Path, seed: int = 0) -> Path:
-    """A SigLIP and a Llama of two layers each, of the class that SmolVLM's checkpoints name
-    (Idefics3).
-    """
+    """A SigLIP and a Llama of two layers each, of SmolVLM's class (Idefics3)."""
     from transformers import Idefics3ImageProcessor, Idefics3Processor
 
     tokenizer = llama_tokenizer(*AROUND_IMAGES)
@@ -92,9 +88,7 @@ def build_smolvlm(folder: Path, seed: int = 0) -> Path:
 
 
 def build_instructblip(folder: Path, seed: int = 0) -> Path:
-    """A vision encoder, a query transformer and a T5 of two layers each, with the tokenizer
-    class of T5.
-    """
+    """A vision encoder, a query transformer and a T5 of two layers each, with T5's tokenizer."""
     from transformers import BlipImageProcessor, InstructBlipProcessor
 
     images = BlipImageProcessor(size={"height": 28, "width": 28})

@@ -1,6 +1,4 @@
-"""Diffusers pipelines of real architectures with random weights, small enough to build in a
-test.
-"""
+"""Diffusers pipelines of real architectures with random weights."""
 
 from pathlib import Path
 

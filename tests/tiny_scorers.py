@@ -15,9 +15,7 @@ SPREAD = 0.3  # with the usual 0.02 the image hardly moves the output
 
 
 def build_clip(folder: Path, seed: int = 0, safe: bool = True) -> Path:
-    """A CLIP of two layers a tower that reads 16 tokens, with its processor; `safe` or as a
-    pickled state dict.
-    """
+    """A CLIP of two layers a tower that reads 16 tokens; `safe`, or as a pickled state dict."""
     from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel, CLIPProcessor
 
     tokenizer = clip_tokenizer()
@@ -46,9 +44,7 @@ def build_dino(folder: Path, seed: int = 0, pooler: bool = False) -> Path:
 
 
 def build_alexnet(file: Path, seed: int = 0) -> Path:
-    """The features of torchvision's AlexNet, in a safetensors file or a pickled state dict by
-    the file's name.
-    """
+    """The features of torchvision's AlexNet, as safetensors or a pickled state dict by its name."""
     import torch
     from safetensors.torch import save_file
     from torchvision.models import alexnet

@@ -1,6 +1,4 @@
-"""A Mask2Former small enough to build in a test: random weights, spread so that some queries are
-sure of a class; classes as given.
-"""
+"""A Mask2Former with random weights, spread so that some queries are sure of a class."""
 
 import yaml
 
@@ -14,9 +12,7 @@ whole: {feature_size: 32, mask_feature_size: 32, hidden_dim: 32, encoder_feedfor
 
 
 def build(folder, classes, seed=0, backbone=None, **shape):
-    """Writes the network with its image processor to a folder, and returns the folder; `backbone`
-    and `shape` are arguments of its configurations in place of small ones.
-    """
+    """Write the network to a folder; `backbone` and `shape` replace parts of its configurations."""
     import torch
     from transformers import (
         Mask2FormerConfig,

@@ -9,9 +9,7 @@ from vieval_plugin.judges.protocol import Image
 
 
 def photograph(side=1024, seed=0):
-    """Something like a photograph, (side, side, 3): soft shapes of many sizes, fine grain, no
-    pixel near white.
-    """
+    """Something like a photograph: soft shapes of many sizes, fine grain, no pixel near white."""
     rng = np.random.default_rng(seed)
     layers = np.zeros((side, side, 3))
     for cells, weight in ((4, 90), (16, 50), (64, 25)):
@@ -23,9 +21,7 @@ def photograph(side=1024, seed=0):
 
 
 def edited(picture, left, top, width, height):
-    """The picture with every value of a rectangle moved by 120, away from its own end of the
-    range.
-    """
+    """The picture with every value of a rectangle moved by 120, away from its end of the range."""
     copy = picture.copy()
     part = copy[top : top + height, left : left + width]
     part[:] = np.where(part < 120, part + 120, part - 120)

@@ -1,6 +1,4 @@
-"""What `vieval score` leaves: the lines of verdicts, and beside them what all of a run have in
-common.
-"""
+"""What `vieval score` leaves: the lines of verdicts, and their run file."""
 
 import json
 

@@ -1,6 +1,4 @@
-"""What became of every sample, held against what the server did: lost, invented, unaccounted
-for.
-"""
+"""Compare the verdict on each sample with what the server did."""
 
 import json
 from collections import Counter, defaultdict
@@ -19,11 +17,7 @@ _SHOWN = 5
 
 @dataclass
 class Row:
-    """A line of the table: what one scenario tried and what was found.
-
-    Every `wrong` entry is one broken promise in words. `seconds` stands beside the `bound` it must
-    not pass.
-    """
+    """A line of the table: what one scenario tried, and each broken promise in words (`wrong`)."""
 
     scenario: str
     samples: int = 0
@@ -69,9 +63,7 @@ class Row:
             self.blame(f"{what}: an escape sequence of the server was printed")
 
     def counted(self, server: FaultServer, allowed_again: int = 0) -> None:
-        """Take note of what the server saw since it forgot what was before; once, as it will
-        count all again.
-        """
+        """Note what the server saw since it last forgot; call it once, as it counts everything again."""
         log = server.asked.copy()
         self.requests += len(log) + server.probes
         self.faults.update(one.fault.name for one in log if one.fault.name != "none")

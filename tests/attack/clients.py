@@ -25,9 +25,7 @@ _MEMORY = 12 << 30
 
 @dataclass
 class Limits:
-    """The limits that every client is given: seconds without a byte, tries, seconds without an
-    answer.
-    """
+    """The limits of every client: seconds without a byte, tries, and seconds without an answer."""
 
     timeout: float = 2.0
     retries: int = 3
@@ -45,9 +43,7 @@ LIMITS = Limits()
 
 @dataclass
 class Ended:
-    """How a process ended: its exit code (negative: the signal that killed it), what it printed,
-    and its time.
-    """
+    """How a process ended: its exit code (negative: a signal), what it printed, and its time."""
 
     code: int
     out: str
@@ -114,9 +110,7 @@ def all_ended(clients: Sequence[Client], seconds: float) -> list[Ended]:
 
 
 class Workshop:
-    """Starts clients in a folder of their own, each with a key of its own by which the server
-    knows it.
-    """
+    """Starts clients in a folder of their own, each with its own key."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -124,9 +118,7 @@ class Workshop:
         self._lock = threading.Lock()
 
     def start(self, command, options, wrapped="", own_mounts=False):
-        """Start a command with an options file; `wrapped` is shell code before it, which
-        `own_mounts` lets mount.
-        """
+        """Start a command; `wrapped` is shell code before it, which may mount with `own_mounts`."""
         with self._lock:
             number = len(self.keys)
             self.keys.append(f"sk-attack-{number:04d}-{os.urandom(8).hex()}")

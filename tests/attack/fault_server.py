@@ -45,9 +45,7 @@ _ASKED_NAMES = re.compile(r'"score":\s*\[([a-z0-9_, ]+)\]')
 
 
 def picture_name(data: bytes) -> str:
-    """A name for what an image file shows: of a PNG its header and pixels, whatever else is in
-    the file.
-    """
+    """A name for what an image file shows: of a PNG its header and pixels."""
     if not data.startswith(b"\x89PNG\r\n\x1a\n"):
         return hashlib.sha256(data).hexdigest()[:16]
     place, header, packed = 8, b"", b""
@@ -65,9 +63,7 @@ def picture_name(data: bytes) -> str:
 
 
 def question_name(marker: str, pictures: Sequence[str], count: int) -> str:
-    """A question: the `[[marker]]` in its text, if any, the pictures in order, how many scores
-    (0: a probability).
-    """
+    """A question: its `[[marker]]`, the pictures in order, how many scores (0: a probability)."""
     return f"{marker}|{' '.join(pictures)}|{count}"
 
 
@@ -106,9 +102,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Again:
-    """A conversation asked although its reply had been delivered: which and when it was, and
-    when it was asked again.
-    """
+    """A conversation asked although its reply had been delivered, and when."""
 
     conversation: str
     reply: str
@@ -153,9 +147,7 @@ class Plan:
 
 
 class FaultServer:
-    """Use as `with FaultServer() as server`; `server.plan` may be replaced at any time,
-    `server.asked` is the log.
-    """
+    """The server: `server.plan` may be replaced at any time, `server.asked` is the log."""
 
     def __init__(self, plan: Plan | None = None) -> None:
         self.plan = plan or Plan()
@@ -192,9 +184,7 @@ class FaultServer:
             self._times.clear()
 
     def log(self) -> list[str]:
-        """Every request as a line of JSON, for people; of the key as much as tells clients
-        apart.
-        """
+        """Every request as a line of JSON, with only the beginning of its key."""
         requests = []
         for one in self.asked.copy():
             less = {"fault": one.fault.name, "session": one.session[:14]}
@@ -261,9 +251,7 @@ class FaultServer:
                 connection.close()
 
     def _serve(self, connection: socket.socket) -> None:
-        """Answer one request after another; what the client did with an answer shows in what it
-        does next.
-        """
+        """Answer one request after another; the next one shows what the client did with the last."""
         stream, last = connection.makefile("rb"), None
         while len(self.asked) < _MOST_REQUESTS and time.monotonic() < self._dies:
             try:
@@ -284,18 +272,14 @@ class FaultServer:
                 return self._wait_for_end(connection, last)
 
     def _serve_stranger(self, connection: socket.socket) -> None:
-        """What redirects point to: nobody should come here, and who does is told invented
-        scores.
-        """
+        """The target of redirects, which no client should follow; it invents scores."""
         stream = connection.makefile("rb")
         while (request := _read(stream)) is not None:
             self.redirected += 1
             _replies_to(_named(request)).invented(Wire(connection))
 
     def _wait_for_end(self, connection: socket.socket, last: Asked) -> None:
-        """Let the client read to the end before the connection goes away, and see whether it
-        did.
-        """
+        """Let the client read to the end before the connection closes, and note whether it did."""
         try:
             connection.settimeout(5.0)
             connection.shutdown(socket.SHUT_WR)

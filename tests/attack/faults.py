@@ -78,9 +78,7 @@ def head_of(code: int, *headers: str, version: str = "HTTP/1.1") -> str:
 
 @dataclass(frozen=True)
 class Replies:
-    """What can be said to one request: the right answer and an invented one, scores of a chat or
-    a probability.
-    """
+    """The right and the invented answer to one request: scores of a chat, or a probability."""
 
     right: Any
     wrong: Any

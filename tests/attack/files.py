@@ -1,6 +1,4 @@
-"""Files for `vieval score`: sound samples whose verdicts are known, and hostile ones with what
-must become of each.
-"""
+"""Sound samples whose verdicts are known, and hostile ones with their permitted statuses."""
 
 import io
 import json
@@ -34,9 +32,7 @@ PROMPTED = tuple(kind for kind, (_, _, text) in KINDS.items() if text == "prompt
 
 @dataclass(frozen=True)
 class Known:
-    """A sample whose right verdict follows from its images (by role, as `picture_name` calls
-    them) and its marker.
-    """
+    """A sample whose right verdict follows from its pictures by role and its marker."""
 
     uid: str
     kind: str
@@ -44,9 +40,7 @@ class Known:
     marker: str = ""
 
     def questions(self, judge: str) -> dict[str, tuple[str, int]]:
-        """By aspect the question that decides it, and how many scores it asks for (0: a
-        probability).
-        """
+        """The question that decides each aspect, and its number of scores (0: a probability)."""
         if judge == "vqascore":
             return {"SC": (question_name(self.marker, [self.pictures["output"]], 0), 0)}
         roles, count, _ = KINDS[self.kind]
@@ -57,9 +51,7 @@ class Known:
         return {"SC": (sc, count), "PQ": (pq, 2)}
 
     def scores(self, judge: str) -> dict[str, float]:
-        """The right verdict: the worst sub-score counts, and O is the geometric mean of SC and
-        PQ.
-        """
+        """The right verdict: the worst sub-score counts, and O is the geometric mean of SC and PQ."""
         asked = self.questions(judge)
         if judge == "vqascore":
             return {"SC": right_probability(asked["SC"][0])}
@@ -117,9 +109,7 @@ def sound_samples(folder, number, seed, markers=(), kinds=tuple(KINDS)):
 
 @dataclass(frozen=True)
 class HostileLine:
-    """A line of a samples file, and the statuses that its verdict may have; none where it is
-    sound.
-    """
+    """A line of a samples file, and the statuses of its verdict; empty for a sound one."""
 
     what: str
     line: str
@@ -132,9 +122,7 @@ _UNREADABLE = ("parse_failure",)
 
 
 def hostile_samples(folder, seed):
-    """A samples file in which most lines are bad, with a byte order mark and CRLF, and the sound
-    ones in it.
-    """
+    """A samples file of mostly bad lines, with a byte order mark and CRLF, and its sound ones."""
     folder.mkdir(parents=True, exist_ok=True)
     draw = random.Random(f"hostile {seed}")
     sound = png(draw, 64, 64)

@@ -48,9 +48,7 @@ class Size:
 
 @dataclass
 class Attack:
-    """What all scenarios share. `pace` is what a request takes on this machine when nothing goes
-    wrong.
-    """
+    """What all scenarios share; `pace` is the seconds of a request when nothing goes wrong."""
 
     size: Size
     workshop: Workshop
@@ -266,9 +264,7 @@ def lmms(attack):
 
 
 def lmms_kills(attack):
-    """kill -9 of lmms-eval, and the same command to its end: the results of a run that nobody
-    disturbed.
-    """
+    """kill -9 of lmms-eval, then the same command to its end: the results of an undisturbed run."""
     row, folder = Row("kill -9, lmms-eval"), attack.folder("lmms-kills")
     draw = random.Random(f"lmms kills {attack.size.seed}")
     limit = max(2, _limit(attack) // 2)
@@ -306,9 +302,7 @@ def lmms_kills(attack):
 
 
 def servers_for_good(attack):
-    """Servers that will not answer ever again, each with a client of its own: every run ends, in
-    one line.
-    """
+    """Servers that stay bad, each with a client of its own: every run ends in one line."""
     row, patience = Row("servers that stay bad"), 2.0
     samples, known = files.sound_samples(attack.folder("bad"), 30, attack.size.seed + 2)
     tried = [(NO_KEY, 0), *((BY_NAME[name], 0) for name in _FOR_GOOD)]

@@ -1,6 +1,4 @@
-"""The attack in its short form: all scenarios of `vieval score`, few samples. `make test-attack`
-is the long one.
-"""
+"""The attack in its short form; `make test-attack` is the long one."""
 
 import ast
 import os

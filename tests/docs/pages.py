@@ -1,6 +1,4 @@
-"""What the hand-written pages name: commands, options, targets of make, files of the repository,
-links.
-"""
+"""What the hand-written pages name: commands, options, make targets, files and links."""
 
 import argparse
 import os
@@ -32,9 +30,7 @@ def written():
 
 
 def commands(text):
-    """The commands of `vieval` and `make` in blocks of a shell and in backticks, each as its
-    words.
-    """
+    """The `vieval` and `make` commands in shell blocks and in backticks, each as its words."""
     blocks = [m[3].replace("\\\n", " ") for m in FENCE.finditer(text) if m[2] in SHELL]
     words = INLINE.findall(FENCE.sub("", text))
     lines = [line for block in blocks for line in block.splitlines()]
@@ -100,9 +96,7 @@ def options_of(at):
 
 
 def files(text):
-    """Paths in backticks that begin in a folder of the repository, but for those that the page's
-    own blocks write.
-    """
+    """Paths in backticks below a folder of the repository, except files that the page writes."""
     folders = {path.name for path in ROOT.glob("[!.]*") if path.is_dir()} - {"out"}
     blocks = "\n".join(m[0] for m in FENCE.finditer(text))
     for named in INLINE.findall(FENCE.sub("", text)):

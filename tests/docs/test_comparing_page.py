@@ -17,9 +17,7 @@ def section(title):
 
 
 def commands(text):
-    """The lines of code blocks that begin with `vieval rank`, and those in sentences that read
-    verdicts.
-    """
+    """The `vieval rank` lines of code blocks, and those in sentences that read verdicts."""
     blocks = re.findall(r"^vieval rank .*$", text.replace("\\\n ", " "), re.MULTILINE)
     return blocks + re.findall(r"`(vieval rank [^`]*verdicts[^`]*)`", text)
 

@@ -73,9 +73,7 @@ def test_the_code_of_the_page_runs(tmp_path):
 
 @pytest.mark.slow
 def test_the_package_of_the_page_works_once_it_is_installed(tmp_path):
-    """Built and installed as the page shows it, in an environment of its own that sees this
-    one's libraries.
-    """
+    """The package is built and installed in an environment that sees this one's libraries."""
     source, here = tmp_path / "source", tmp_path / "here"
     environment = tmp_path / "environment"
     here.mkdir()

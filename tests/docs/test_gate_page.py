@@ -1,6 +1,4 @@
-"""docs/guides/gate.md: its commands, its code, and the steps of the action, run as they stand
-there.
-"""
+"""The commands, the code and the action of docs/guides/gate.md run as they stand there."""
 
 import json
 import os
@@ -97,9 +95,7 @@ def test_the_commands_of_the_page_run_in_their_order(served, tmp_path, vieval):
 
 @pytest.fixture
 def builds(served, tmp_path, vieval):
-    """Builds that are fine, the same, bad and doubtful, the verdicts of the good one, and an
-    anchor whose judge has drifted.
-    """
+    """Builds (fine, same, bad, doubtful), verdicts of the good one, and an anchor that drifted."""
     images(tmp_path, "fine", level(0.02), N)
     shutil.copytree("good", "same")
     images(tmp_path, "bad", level(-0.3), N)
@@ -168,9 +164,7 @@ def test_pytest_runs_the_test_of_the_page(builds, tmp_path):
 
 
 def steps(inputs, outputs, folder, environment):
-    """The exit code of the steps of the action that are commands, in bash, with what they wrote
-    as outputs.
-    """
+    """The exit code of the action's commands, run in bash, and all outputs."""
     action = yaml.safe_load(ACTION.read_text())
     defaults = {
         name: spec.get("default", "") for name, spec in action["inputs"].items()

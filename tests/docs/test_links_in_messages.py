@@ -1,6 +1,4 @@
-"""Messages name pages of the documentation and ways to install that there are, and the page of
-messages has theirs.
-"""
+"""Messages link to pages and advise installs that exist; the page of messages quotes the code."""
 
 import ast
 import re
@@ -67,9 +65,7 @@ def code_texts():
 
 
 def fixed_words(message):
-    """Parts of a message in a table, without what varies: parentheses, dots, names, numbers and
-    addresses.
-    """
+    """The fixed parts of a message: without parentheses, names, numbers and addresses."""
     varying = r"\([^)]*\)?|\S*[A-Z0-9_=./<-]\S*"
     parts = (part.strip(" ,;:?") for part in re.split(varying, message))
     return [*filter(None, parts)]

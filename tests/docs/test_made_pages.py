@@ -1,6 +1,4 @@
-"""Pages that commands make link to what is in them, beside them or in the documentation, and say
-one version.
-"""
+"""Pages that commands write have no dead links and show one version."""
 
 import asyncio
 import configparser
@@ -102,9 +100,7 @@ def test_a_dead_link_is_found(link, tmp_path):
 
 
 def test_the_version_stands_in_one_place():
-    """Every other one is read from it; a checkout that is not installed, or an older install of
-    it, says the same.
-    """
+    """All others are read from it."""
     settings = configparser.ConfigParser()
     settings.read(ROOT / "setup.cfg")
     assert settings["metadata"]["version"] == "attr: vieval_plugin.__version__"

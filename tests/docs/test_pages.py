@@ -1,6 +1,4 @@
-"""The hand-written pages name commands, options, files and links that are there, and keep to
-their budget.
-"""
+"""Hand-written pages name what exists, and keep to their budget."""
 
 import re
 import runpy
@@ -43,9 +41,7 @@ def test_files_are_there(page):
 
 @pytest.mark.parametrize("page", WRITTEN)
 def test_links_lead_to_pages_and_headings(page):
-    """Sphinx finds those of the site once more; these hold on GitHub too, and README is none of
-    the site's pages.
-    """
+    """Sphinx checks those of the site again; these also hold on GitHub and for README."""
     lost = []
     text = pages.FENCE.sub("", page.read_text(encoding="utf-8"))
     for link in pages.LINK.findall(text):

@@ -1,6 +1,4 @@
-"""tests/docs/paper_rows.csv: rows of the papers' tables of results that were read, each with where
-and with a state; docs/reference/papers.md counts them and has their commands.
-"""
+"""The rows of papers' tables in tests/docs/paper_rows.csv, which the page of papers counts."""
 
 import csv
 import re

@@ -1,6 +1,4 @@
-"""docs/reference/papers.md: each command exists, with its model and its tasks, and the judge in
-its file runs.
-"""
+"""The commands of docs/reference/papers.md exist, and the judge in its file runs."""
 
 import re
 

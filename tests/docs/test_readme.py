@@ -1,6 +1,4 @@
-"""README's generated part is what its script writes, and its numbers are those of the code and
-the leaderboard.
-"""
+"""README's generated part and its numbers are those of the code and the leaderboard."""
 
 import configparser
 import re

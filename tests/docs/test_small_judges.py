@@ -1,6 +1,4 @@
-"""The commands of docs/guides/judges.md for small judges, with tiny models of the same classes
-and a server in place of real ones.
-"""
+"""The commands of docs/guides/judges.md for small judges, with tiny models and a fake server."""
 
 import re
 import shlex
@@ -37,9 +35,7 @@ def replaced(words, **values):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", BUILDERS)
 def test_transformers_in_lmms_eval(model, tmp_path, monkeypatch):
-    """Random weights write no JSON, so VIEScore's replies are unread; VQAScore's probabilities
-    are there.
-    """
+    """Random weights write no JSON, so VIEScore's replies are unread; VQAScore has probabilities."""
     pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
     monkeypatch.chdir(tmp_path)
     asked = commands("lmms-eval --model vieval_transformers")

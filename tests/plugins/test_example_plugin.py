@@ -1,6 +1,4 @@
-"""A judge, a benchmark and tasks from a package outside the repository, which nothing of ours
-names.
-"""
+"""A judge, a benchmark and tasks from a package outside the repository."""
 
 import json
 import os
@@ -22,9 +20,7 @@ EXAMPLE = Path(__file__).parents[1] / "example_plugin"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A folder of its own with the package in it, and the environment in which Python finds
-    both.
-    """
+    """An environment in which Python finds the package, and a cache of its own."""
     folder = tmp_path_factory.mktemp("plugin")
     source = folder / "source"
     subprocess.run(["cp", "-r", str(EXAMPLE), str(source)], check=True)
@@ -108,9 +104,7 @@ TASKS = {
 
 @pytest.fixture(scope="module")
 def judged(installed, server, tmp_path_factory):
-    """A folder with results of lmms-eval by name in TASKS, all of one process, and what it
-    printed.
-    """
+    """A folder with lmms-eval's results for each name in TASKS, and what it printed."""
     pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
     pytest.importorskip("skimage", reason="the drawn benchmark needs scikit-image")
     folder = tmp_path_factory.mktemp("judged")
@@ -138,9 +132,7 @@ def test_lmms_eval_runs_its_task(installed, judged, tmp_path):
 
 @pytest.mark.slow
 def test_its_contests_are_judged_reported_and_compared(installed, judged, tmp_path):
-    """A benchmark of votes from outside, judged by its own judge of samples and by a judge of
-    contests of ours.
-    """
+    """Its votes are judged by its own judge of samples and by our judge of contests."""
     folder, out = judged
     assert "SC_accuracy_decisive_value" in out
     [results] = (folder / "pairs").rglob("*_results.json")

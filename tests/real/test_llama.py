@@ -1,6 +1,4 @@
-"""llama.cpp's server with a tiny random model, whose client is killed in the midst; and the refusal
-of a model without its vision part.
-"""
+"""llama.cpp's server with a tiny random model: a killed client, and a missing vision part."""
 
 import time
 from contextlib import contextmanager

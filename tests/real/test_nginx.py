@@ -1,6 +1,4 @@
-"""nginx before a reward server, set up as the page on rewards says, whose worker is killed while
-rewards are asked for; and Prometheus' own checker on the server's numbers.
-"""
+"""nginx before a reward server loses a worker; Prometheus' checker reads the metrics."""
 
 import os
 import shutil

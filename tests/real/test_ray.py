@@ -1,6 +1,4 @@
-"""Two Ray nodes, each started by `ray start` with an address of its own, of which one is killed
-while a folder is scored.
-"""
+"""Two Ray nodes with addresses of their own, one of which is killed while a folder is scored."""
 
 import json
 import os

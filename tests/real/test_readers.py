@@ -101,9 +101,7 @@ def printed(script, *words):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A folder of what commands wrote: of a run that was killed and went on, and whose model
-    refuses some rows.
-    """
+    """A folder of what commands wrote: the run was killed and resumed, and some rows are refused."""
     folder = tmp_path_factory.mktemp("written")
     data = write_parquet(folder / "data", files=4, rows_each=40, group=10)
     small = ("--rows-per-shard", 5, "--num-concurrent", 4, "--max-failures", 1)

@@ -1,6 +1,4 @@
-"""An S3 server of others, moto's: data and verdicts in its bucket, and a run over them that is
-killed, and then waits for a server that stands still.
-"""
+"""moto's S3 server: a run over its bucket is killed, then waits while the server is stopped."""
 
 import signal
 import time

@@ -1,6 +1,4 @@
-"""A Slurm of one node, from Debian: an array of tasks over a folder of shards, one of which is
-killed and queued again.
-"""
+"""A Slurm array over a folder of shards, one of whose tasks is killed and queued again."""
 
 import os
 import shlex
