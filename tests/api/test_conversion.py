@@ -178,7 +178,7 @@ def test_which_of_several_holds_wrong_values():
     refuses(wrong, conversion.columns, given, "x")
 
 
-ALONE = ["a.png", b"x", PICTURE, Path("a.png"), Image(b"x"), 3, PIXELS]
+ALONE = ["a.png", b"x", PICTURE, Path("a.png"), Image(b"x"), 3, PIXELS, {b"x"}]
 
 
 @pytest.mark.parametrize("values", [*ALONE, PIXELS[None, None], {"output": PIXELS}])

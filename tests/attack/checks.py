@@ -63,7 +63,7 @@ class Row:
             self.blame(f"{what}: an escape sequence of the server was printed")
 
     def counted(self, server: FaultServer, allowed_again: int = 0) -> None:
-        """Note what the server saw since it last forgot; call it once, as it counts everything again."""
+        """Note what the server saw; call it once, as it counts everything again."""
         log = server.asked.copy()
         self.requests += len(log) + server.probes
         self.faults.update(one.fault.name for one in log if one.fault.name != "none")

@@ -111,22 +111,6 @@ def test_a_server_is_asked_by_its_address_alone(server, monkeypatch, vieval):
     assert KEY not in out
 
 
-def test_problems_are_told_without_keys(server, monkeypatch, vieval, tmp_path):
-    """Without extras too, where the approved output is not held."""
-    urls = {"judge": server.base_url, "away": "http://127.0.0.1:9/v1"}
-    model = {"model": "fake", "api_key_env": "GOOD_KEY"}
-    backbones = {name: {**model, "base_url": url} for name, url in urls.items()}
-    (tmp_path / "v.yaml").write_text(json.dumps({"backbones": backbones}))
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "v.yaml"))
-    monkeypatch.setenv("GOOD_KEY", KEY)
-    monkeypatch.setattr("vieval_plugin.cli.doctor._SECONDS", 2.0)
-    printed = vieval("doctor", code=1)
-    [first, problem], *_ = parts(printed.out)
-    assert re.fullmatch(r"1 of \d+ checks found a problem", first)
-    assert problem.startswith("PROBLEM  backbone away: ")
-    assert KEY not in printed.out + printed.err
-
-
 def test_several_models_are_named(server, monkeypatch, vieval):
     async def two(self, url, most):
         return json.dumps({"data": [{"id": "a"}, {"id": "b"}]}).encode()

@@ -145,9 +145,10 @@ def test_a_signal_keeps_the_answers(
         ended.set()
         asked = server.stats()["statuses"]["200"]
         assert process.returncode == 128 + number, said
-        assert re.search(r"^verdicts: .*\n(.*\n)*calls: ", said, re.MULTILINE), said
-        last = f"\nvieval: interrupted ({name}); answers so far are kept\n"
-        assert said.endswith(last)
+        lines = said.splitlines()
+        for start in ("verdicts: ", "calls: "):
+            assert any(line.startswith(start) for line in lines), said
+        assert lines[-1] == f"vieval: interrupted ({name}); answers so far are kept"
         assert not re.search("Traceback|never retrieved|Exception", said + out)
         assert not (tmp_path / "v.jsonl").exists()
         again = started(command)

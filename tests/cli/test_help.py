@@ -5,7 +5,6 @@ import contextlib
 import io
 import re
 import shlex
-from shlex import split
 
 import pytest
 
@@ -18,10 +17,6 @@ def children(parser):
         if isinstance(action, argparse._SubParsersAction):
             return action.choices
     return {}
-
-
-def commands_action(parser):
-    return next(a for a in parser._actions if hasattr(a, "_choices_actions"))
 
 
 def walked(parser, names=()):
@@ -91,13 +86,3 @@ def test_each_option_has_one_plain_sentence_with_its_default(names):
         assert not clause.match(action.help), action.help
         if action.default not in undefined and not action.required:
             assert "default: " in action.help, f"{names}: {action.dest}"
-
-
-def test_commands_are_listed_once_and_by_task():
-    listed = [name for group in cli.GROUPS.values() for name in group]
-    assert sorted(listed) == sorted(children(PARSERS[()]))
-    summaries = {a.dest: a.help for a in commands_action(PARSERS[()])._choices_actions}
-    found = {k: v for group in cli.GROUPS.values() for k, v in group.items()}
-    assert summaries == found
-    found = [group.split()[0] for group in cli.GROUPS]
-    assert found == (split("score compare evaluate serve set"))

@@ -52,14 +52,6 @@ def test_without_its_file_one_line_says_what_is_missing(judged, tmp_path, vieval
     assert "restore that pack" in vieval(*show, code=1).err
 
 
-def test_a_mistake_in_the_file_is_one_line(tmp_path, samples_file, vieval):
-    path = tmp_path / "legibility.yaml"
-    path.write_text(LEGIBILITY.replace("scale:", "scael:"))
-    place = tmp_path / "v.jsonl"
-    said = vieval("score", samples_file, "--judge", path, "--out", place, code=1).err
-    assert said == f"vieval: {path}: unknown key scael; did you mean scale?\n"
-
-
 def test_python_names_the_file(tmp_path):
     file = tmp_path / "legibility.yaml"
     file.write_text(LEGIBILITY)

@@ -222,7 +222,6 @@ def test_options_and_costs_stand_beside_the_lines(
     # a question each about the prompt, and the one about quality that all of an image share
     assert cost["repeated"] == 19
     # and one to see whether the server enforces schemas
-    assert cost["calls"] in (21, 22)
     called = rf"calls: {cost['calls']}(, including probes: 1)?, from the cache: 0, "
     assert re.search(f"{called}duplicates not asked: 19", said)
     assert f"tokens in: {cost['input_tokens']}, out: {cost['output_tokens']}" in said
@@ -230,8 +229,6 @@ def test_options_and_costs_stand_beside_the_lines(
     rows = read_lines(folder / "v.jsonl")
     assert "options" not in json.dumps(rows[0])
     assert {row["run"] for row in rows} == set(runs_of(folder / "v.jsonl"))
-    assert (folder / "v.jsonl").stat().st_size / len(rows) < 1000
-    assert all(row["tokens"] for row in rows)
     vieval("report", folder / "v.jsonl", "--out", folder / "r")
     tokens = sum(sum(row["tokens"]) for row in rows)
     assert f"| {tokens} |" in (folder / "r" / "report.md").read_text()

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.brightness import by_brightness, images, noisy, prompts
 from tests.fake_image_server import FakeImageServer
 from tests.fake_server import FakeServer, named
 from tests.work import run_process
+from vieval_plugin.cli import main
 from vieval_plugin.run.side_by_side import storable
 from vieval_plugin.testing import assert_not_worse
 from vieval_plugin.text.errors import VievalError
@@ -80,15 +82,15 @@ def served(tmp_path, monkeypatch):
         yield server
 
 
-def test_the_commands_of_the_page_run_in_their_order(served, tmp_path, vieval):
+def test_the_commands_of_the_page_run_in_their_order(served, tmp_path):
     images(tmp_path, "new", level(0.02), N)
     commands = re.findall(r"^vieval (.*)$", PAGE.replace("\\\n ", " "), re.MULTILINE)
     with FakeImageServer() as generator:
-        for number, command in enumerate(commands):
-            text = command.replace("http://127.0.0.1:8000/v1", served.base_url)
-            text = text.replace("http://127.0.0.1:9000/v1", generator.base_url)
-            # the last gates noise that a fake server calls images
-            vieval(text, code=0 if number < 4 else None)
+        text = "\n".join(commands).replace("http://127.0.0.1:8000/v1", served.base_url)
+        text = text.replace("http://127.0.0.1:9000/v1", generator.base_url)
+        codes = [main(shlex.split(command)) for command in text.splitlines()]
+    assert codes[:4] == [0, 0, 0, 0]
+    assert codes[4] in (0, 3, 4)  # of noise that a fake server calls images
     written = {"page.html", "junit.xml", "new.jsonl", "anchor.jsonl", "night"}
     assert {path.name for path in tmp_path.iterdir()} >= written
 
