@@ -1,20 +1,25 @@
 """The command `vieval` itself: its help, its version, its size, and what single commands show."""
 
 import argparse
+import contextlib
 import dataclasses
 import importlib.metadata
 import io
 import json
 import re
+import shlex
 import sys
 import typing
 from pathlib import Path
+from shlex import split
 
+import PIL.Image
 import pytest
 import yaml
 from pydantic import BaseModel
 
 from tests import bounds
+from tests.builders import a_verdict_file, some_scores
 from tests.work import run_process
 from vieval_plugin import Backbone, cli, config, evaluate
 from vieval_plugin.benchmarks import vieval_demo
@@ -194,3 +199,163 @@ def test_two_lines_say_what_to_fetch_and_where(
     command = f"run `vieval prepare {name} --root FOLDER`"
     copied = f"then copy FOLDER/{name} to {tmp_path / name}"
     assert what == f"on a machine with network access, {command}, {copied}"
+
+
+# The help of every command: what it says, and that its examples are commands there are.
+
+
+def children(parser):
+    """The parsers of a parser's commands or actions, by name."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return action.choices
+    return {}
+
+
+def walked(parser, names=()):
+    """Every parser with the words that lead to it."""
+    yield names, parser
+    for name, child in children(parser).items():
+        yield from walked(child, (*names, name))
+
+
+PARSERS = dict(walked(cli.build_parser()))
+
+
+def examples(parser):
+    """The commands among the lines of an epilog."""
+    opening, *lines = parser.epilog.splitlines()
+    assert opening == "examples:"
+    for purpose, command in zip(lines[::2], lines[1::2], strict=True):
+        assert re.match(r"  # \S", purpose)
+        yield command.strip()
+
+
+def options(parser):
+    others = (argparse._SubParsersAction, argparse._HelpAction, argparse._VersionAction)
+    return [action for action in parser._actions if not isinstance(action, others)]
+
+
+def parsed(arguments):
+    """The namespace of a command line; a failure with argparse's own words where it has none."""
+    told = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(told):
+            namespace, unknown = PARSERS[()].parse_known_args(arguments)
+    except SystemExit:
+        pytest.fail(f"{arguments}: {told.getvalue().splitlines()[-1]}")
+    return namespace, unknown
+
+
+@pytest.mark.parametrize("names", PARSERS, ids=" ".join)
+def test_each_help_has_examples_that_its_parser_takes(names):
+    parser = PARSERS[names]
+    commands = list(examples(parser))
+    assert len(commands) >= (2 if len(names) < 2 else 1)
+    for command in commands:
+        first, *words = shlex.split(re.sub(r"\s>\s\S+$", "", command))
+        assert first == "vieval"
+        assert tuple(words[: len(names)]) == names, command
+        namespace, unknown = parsed(words)
+        assert callable(namespace.run)
+        assert not unknown or words[0] == "vlmevalkit", command
+
+
+@pytest.mark.parametrize("names", [names for names in PARSERS if names], ids=" ".join)
+def test_each_help_opens_with_an_imperative_and_ends_its_sentences(names):
+    description = PARSERS[names].description
+    assert re.match(r"[A-Z][a-z]+,? \S", description)
+    assert description.endswith(".") or re.search(r"https://\S+$", description)
+    assert not re.search(r"\?|\bpeople\b", description)
+
+
+@pytest.mark.parametrize("names", PARSERS, ids=" ".join)
+def test_each_option_has_one_plain_sentence_with_its_default(names):
+    clause = re.compile(r"(of|what|whose|how many|which|so many)\b")
+    undefined = (None, False, "", [], argparse.SUPPRESS)
+    for action in options(PARSERS[names]):
+        assert action.help, f"{names}: {action.dest} has no help"
+        assert not action.help.endswith("."), action.help
+        assert not clause.match(action.help), action.help
+        if action.default not in undefined and not action.required:
+            assert "default: " in action.help, f"{names}: {action.dest}"
+
+
+# What a start imports.
+
+
+SCORE = """
+import sys
+from vieval_plugin.cli import main
+code = main(["score", "images", "--prompts", "prompts.txt", "--judge", "sharpness", "--out", "verdicts.jsonl"])
+print(code, *(name for name in sys.modules if name.partition(".")[0] == "vieval_plugin"))
+"""
+
+
+def test_scoring_a_folder_imports_no_benchmark_and_few_modules(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "images").mkdir()
+    for number in range(3):
+        path = tmp_path / "images" / f"{number}.png"
+        PIL.Image.effect_noise((16, 16), 40 + number).convert("RGB").save(path)
+    (tmp_path / "prompts.txt").write_text("grains\nsand\nsky\n")
+    done = run_process([sys.executable, "-c", SCORE], cwd=tmp_path, check=True)
+    code, *modules = done.stdout.splitlines()[-1].split()
+    assert code == "0", done.stderr
+    rooms = {name.split(".")[1] for name in modules if "." in name}
+    unneeded = {"benchmarks", "meta_evaluation", "importers", "report", "hosts"}
+    assert not rooms & unneeded
+    assert len(modules) < bounds.MODULES_OF_A_SCORE
+
+
+REPORT = """
+import sys
+entered = set()
+def note(frame, event, argument):
+    if event == "call" and frame.f_code.co_name != "<module>":
+        entered.add(frame.f_globals.get("__name__", ""))
+sys.setprofile(note)
+from vieval_plugin.cli import main
+code = main(["report", "verdicts.jsonl", "--out", "report"])
+sys.setprofile(None)
+ours = [name for name in entered if name.partition(".")[0] == "vieval_plugin"]
+print(code, len(ours), *sys.modules)
+"""
+
+
+def test_a_report_enters_few_modules_and_does_not_import_pyarrow(tmp_path):
+    scores = {"aurora": some_scores(40, 0.4), "borealis": some_scores(40, 0.5, seed=1)}
+    a_verdict_file(tmp_path / "verdicts.jsonl", scores)
+    done = run_process([sys.executable, "-c", REPORT], cwd=tmp_path, check=True)
+    code, entered, *modules = done.stdout.splitlines()[-1].split()
+    assert code == "0", done.stderr
+    assert int(entered) < bounds.MODULES_OF_A_REPORT
+    assert "pyarrow" not in modules
+    http = "vieval_plugin.backends.http."
+    assert not [name for name in modules if name.startswith(http)]
+
+
+COMMAND = "from vieval_plugin.cli import main; main(['{}'])"
+NUMBERS = {"numpy", "scipy", "pydantic", "jinja2", "yaml", "PIL"}
+OURS = {f"vieval_plugin.{room}" for room in split("benchmarks judges config readers")}
+OF_A_JUDGE = split(
+    "scipy markdown_it json_repair vieval_plugin.benchmarks vieval_plugin.run.session "
+    "vieval_plugin.readers.samples vieval_plugin.backends.http.openai"
+)
+
+
+@pytest.mark.parametrize(
+    ("start", "unneeded"),
+    [
+        (COMMAND.format("--version"), NUMBERS | OURS),
+        (COMMAND.format("--help"), NUMBERS | OURS),
+        ("from vieval_plugin import Judge", set(OF_A_JUDGE)),
+    ],
+    ids=["version", "help", "Judge"],
+)
+def test_a_start_imports_only_what_it_needs(start, unneeded):
+    code = f"import sys\ntry:\n    {start}\nfinally:\n    print(*sys.modules, file=sys.stderr)"
+    done = run_process([sys.executable, "-c", code], timeout=600)
+    imported = done.stderr.splitlines()[-1].split()
+    assert "vieval_plugin" in imported
+    assert not unneeded & set(imported)

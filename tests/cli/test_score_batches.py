@@ -585,7 +585,7 @@ sys.exit(main(arguments))
 
 
 def read_in_two_waves(request):
-    """An answer that cannot be read to a question about half of the prompts, until it is repeated."""
+    """An answer that can be read only once half of the questions are asked again."""
     said = json.dumps(request)
     spoilt = "a thing 0" in said and "mumbled" not in said
     return "mumbled" if spoilt else hash_reply(request)
