@@ -97,7 +97,7 @@ class JudgeBatches:
         """
         length = len(next(iter(batch.values()), ()))
         cells = [
-            {name: _plain(batch[name][number]) for name in batch}
+            {name: _plain(column[number]) for name, column in batch.items()}
             for number in range(length)
         ]
         names = tuple(batch)
@@ -110,7 +110,8 @@ class JudgeBatches:
         unjudged_samples = [sample for sample, verdict in rows if verdict is None]
         verdicts = iter(self._judge(unjudged_samples) if unjudged_samples else ())
         answers = [verdict or next(verdicts) for _, verdict in rows]
-        return {**(batch if self._keep else {}), **self._added(answers)}
+        added = self._added(answers)
+        return {**batch, **added} if self._keep else added
 
     def _sample(
         self,

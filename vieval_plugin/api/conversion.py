@@ -117,7 +117,8 @@ def _require_layout(array: Any, is_batch: bool = False) -> None:
     """Raise VievalError for an array whose shape or type is not that of an image; one that tells
     neither is looked at later.
     """
-    if isinstance(shape := getattr(array, "shape", None), tuple):
+    shape = getattr(array, "shape", None)
+    if isinstance(shape, tuple):
         shape = tuple(shape[1:] if is_batch else shape)
         is_grey = len(shape) == 2
         has_channels = len(shape) == 3 and shape[-1] in (1, 3, 4)
@@ -233,7 +234,8 @@ def _require_batch(values: Any, name: str) -> None:
     """Raise VievalError for what is not several images: for a batch, by its shape and type."""
     if isinstance(values, (os.PathLike, PIL.Image.Image, Image)):
         raise VievalError(f"{name} must be a list of images, got {described(values)}")
-    if isinstance(shape := getattr(values, "shape", None), tuple):
+    shape = getattr(values, "shape", None)
+    if isinstance(shape, tuple):
         if len(shape) != _BATCH_AXES:
             raise VievalError(
                 f"{name} must be a list of images, or an array of shape (number, height, "

@@ -796,9 +796,10 @@ def _require_applicable(request: RankingRequest, are_images: bool) -> None:
         if _is_used(name, request) and not (asks and name in _MODEL)
     ]
     if refused:
+        flag = refused[0].replace("_", "-")
         raise VievalError(
-            f"--{refused[0].replace('_', '-')} applies only to folders of images, with "
-            "--prompts; for results, use only --tables and --html"
+            f"--{flag} applies only to folders of images, with --prompts; for results, "
+            "use only --tables and --html"
         )
 
 

@@ -160,10 +160,11 @@ class Verdicts(Sequence[Verdict]):
         pandas = import_pandas("to_pandas")
         rows = []
         for judged, verdict in zip(self.samples, self, strict=True):
+            sample_id = judged.id
             row = {
-                "uid": judged.id.uid,
-                "image_model": judged.id.image_model,
-                "draw": judged.id.draw,
+                "uid": sample_id.uid,
+                "image_model": sample_id.image_model,
+                "draw": sample_id.draw,
                 "kind": judged.kind,
             }
             row |= candidates_of(judged)[0].texts

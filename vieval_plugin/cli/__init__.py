@@ -225,7 +225,8 @@ def number_between(
 
     def number(text: str) -> float:
         with contextlib.suppress(ValueError):
-            if lowest <= (value := kind(text)) <= highest:
+            value = kind(text)
+            if lowest <= value <= highest:
                 return value
         raise argparse.ArgumentTypeError(
             f"must be a {'whole ' * (kind is int)}number {bounds}, got {text!r}"

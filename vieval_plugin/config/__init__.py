@@ -565,7 +565,8 @@ class Config(Section):
         """The folder of prepared benchmarks: VIEVAL_DATA, else the file's `data`, else one in
         the user's cache.
         """
-        if folder := os.environ.get(DATA_VARIABLE):
+        folder = os.environ.get(DATA_VARIABLE)
+        if folder:
             return path_of(folder)
         return path_of(self.data) if self.data else cache_folder()
 

@@ -118,7 +118,8 @@ def commented_lines(holder: Any, depth: int = 0) -> list[str]:
         value = getattr(holder, name)
         comment = f"{indent}# {description}"
         if is_options_type(type(value)):
-            if section_lines := commented_lines(value, depth + 1):
+            section_lines = commented_lines(value, depth + 1)
+            if section_lines:
                 lines += [comment, f"{indent}{name}:", *section_lines]
         else:
             default = json.dumps(value, default=str)
