@@ -507,7 +507,8 @@ def _judging(request: RankingRequest, paths: Sequence[Path]) -> Request:
 def _make_images(request: RankingRequest, source: SampleSource) -> None:
     """Make the images of a folder where the request says how."""
     if request.make:
-        for line in request.make([cast(Sample, row.sample) for row in source]):
+        samples = [cast(Sample, row.sample) for row in source]
+        for line in request.make(samples):
             request.tell(line)
 
 

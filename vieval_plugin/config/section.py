@@ -203,9 +203,8 @@ def redacted_options(value: Any, key: str = "", further: bool = False) -> Any:
     """
     further = further or bool(_FREE_FORM.search(key))
     if isinstance(value, dict):
-        names_secret = further and any(
-            map(_names_secret, value.values())
-        )  # {"name": "api_key", "value": ...}
+        # such as {"name": "api_key", "value": ...}
+        names_secret = further and any(map(_names_secret, value.values()))
         fields = {}
         for name, item in value.items():
             is_secret = names_secret and not _HARMLESS.fullmatch(name)
