@@ -15,17 +15,8 @@ from vieval_plugin.judges.protocol import Chat, Message
 
 SETTINGS = {field.name for field in fields(Settings)}
 KEY = "sk-never-to-be-shown-Zq81"
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "score": {
-            "type": "array",
-            "items": {"type": "number", "maximum": 10},
-            "minItems": 2,
-        }
-    },
-    "required": ["score"],
-}
+SCORES = {"type": "array", "items": {"type": "number", "maximum": 10}, "minItems": 2}
+SCHEMA = {"type": "object", "properties": {"score": SCORES}, "required": ["score"]}
 
 
 def wait_shortly(monkeypatch):
@@ -65,9 +56,7 @@ async def handling(handle):
 
 @asynccontextmanager
 async def serving(answer):
-    """A server of which `answer(request)` makes every response; yields its address and the
-    bodies it was sent.
-    """
+    """A server whose responses `answer(request)` makes; yields its address and its requests."""
     bodies = []
 
     async def handle(request):
@@ -88,8 +77,7 @@ async def handled(handle, **options):
 
 @asynccontextmanager
 async def served(answer, **options):
-    """A backend of a server of which `answer(request)` makes every response, and the bodies that
-    it was sent."""
+    """A backend of a server whose responses `answer(request)` makes, and its requests."""
     async with serving(answer) as (url, bodies), asking(url, **options) as backend:
         yield backend, bodies
 
@@ -121,9 +109,8 @@ def on(word, fault):
 
 
 async def all_of(backend, count, text="question"):
-    return await asyncio.gather(
-        *(backend.answer(chat(f"{text} {i}")) for i in range(count))
-    )
+    chats = [chat(f"{text} {number}") for number in range(count)]
+    return await asyncio.gather(*map(backend.answer, chats))
 
 
 def listing(*pairs, text="Yes", end="length"):

@@ -1,6 +1,4 @@
-"""A folder of T2I-Eval-Bench's shape: drawn images, prompts that name them, and three annotators
-who mostly agree.
-"""
+"""A folder in the format of T2I-Eval-Bench, with three annotators who mostly agree."""
 
 from __future__ import annotations
 
@@ -24,44 +22,27 @@ def ratings(count: int = 30) -> dict[str, np.ndarray]:
     """Ratings of shape (3, count) by aspect, 0 to 10 in halves."""
     rng = np.random.default_rng(5)
     worth = rng.uniform(1, 9, count)
-    return {
-        aspect: np.clip(
-            np.round(2 * (worth + rng.normal(0, 1.2, (3, count)))) / 2, 0, 10
-        ).round(1)
-        for aspect in ASPECTS
-    }
+    rated = lambda: np.round(2 * (worth + rng.normal(0, 1.2, (3, count)))) / 2
+    return {aspect: np.clip(rated(), 0, 10).round(1) for aspect in ASPECTS}
 
 
 def pair(number: int) -> dict:
     """A row of t2i-eval-bench.json."""
-    return {
-        "id": str(number),
-        "image_caption": prompt(number),
-        "gt_image": f"made/{number}.jpg",
-        "ref_image": "ref/0.png" if number == 0 else None,
-        "appearance_questions": [
-            {"question": "Does the cup look real?", "entity": "cup"}
-        ],
-        "intrinsic_questions": [
-            {"question": "Which colour is the cup?", "entity": "cup"}
-        ],
-        "relationship_questions": [{"question": "Where is the cup?"}],
-        "structured_info_str": "# Structure Information\n...",
-    }
+    image = {"gt_image": f"made/{number}.jpg", "ref_image": None}
+    image |= {"ref_image": "ref/0.png"} if number == 0 else {}
+    asked = lambda text: [{"question": text, "entity": "cup"}]
+    questions = {"appearance_questions": asked("Does the cup look real?")}
+    questions["intrinsic_questions"] = asked("Which colour is the cup?")
+    questions["relationship_questions"] = [{"question": "Where is the cup?"}]
+    row = {"id": str(number), "image_caption": prompt(number), **image, **questions}
+    return {**row, "structured_info_str": "# Structure Information\n..."}
 
 
 def scores(number: int, given: dict[str, np.ndarray]) -> dict:
     """A row of scores.json."""
-    overall = {
-        aspect: {
-            "score": 5,
-            "manual_score": [
-                *values[:, number].tolist(),
-                float(values[:, number].mean()),
-            ],
-        }
-        for aspect, values in given.items()
-    }
+    rated = {aspect: values[:, number] for aspect, values in given.items()}
+    manual = {name: [*it.tolist(), float(it.mean())] for name, it in rated.items()}
+    overall = {name: {"score": 5, "manual_score": it} for name, it in manual.items()}
     return {"id": str(number), "overall": overall}
 
 
@@ -86,12 +67,10 @@ def write(root: Path, count: int = 30) -> Path:
     folder = root / "t2i_eval_bench"
     folder.mkdir()
     given = ratings(count)
-    (folder / "t2i-eval-bench.json").write_text(
-        json.dumps([pair(n) for n in range(count)])
-    )
-    (folder / "scores.json").write_text(
-        json.dumps([scores(n, given) for n in range(count)])
-    )
+    pairs = [pair(number) for number in range(count)]
+    rated = [scores(number, given) for number in range(count)]
+    (folder / "t2i-eval-bench.json").write_text(json.dumps(pairs))
+    (folder / "scores.json").write_text(json.dumps(rated))
     (folder / "images.tar.gz").write_bytes(archive(images(count)))
     return folder
 

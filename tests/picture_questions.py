@@ -22,12 +22,8 @@ PICTURES = (drawn(1, 64, 64), drawn(2, 150, 60), drawn(3, 40, 120))
 def likelihood(
     image, what="figure", continuations=("Yes", "No"), definition="first_token"
 ):
-    return Likelihood(
-        (Message("user", (image, QUESTION.format(what))),),
-        continuations,
-        ("q",),
-        definition,
-    )
+    message = Message("user", (image, QUESTION.format(what)))
+    return Likelihood((message,), continuations, ("q",), definition)
 
 
 def ask(backend, *asks):

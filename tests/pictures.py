@@ -25,28 +25,19 @@ def plain(
 def noise(seed: int = 0, size: tuple[int, int] = (64, 48)) -> PIL.Image.Image:
     """A picture like that of no other seed."""
     width, height = size
-    return PIL.Image.fromarray(
-        np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-    )
+    rng = np.random.default_rng(seed)
+    pixels = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
+    return PIL.Image.fromarray(pixels)
 
 
 def png_chunk(name: bytes, body: bytes) -> bytes:
-    return (
-        struct.pack(">I", len(body))
-        + name
-        + body
-        + struct.pack(">I", zlib.crc32(name + body))
-    )
+    checksum = struct.pack(">I", zlib.crc32(name + body))
+    return struct.pack(">I", len(body)) + name + body + checksum
 
 
 def png_of(width: int, height: int, rows: bytes = b"", bits: int = 8) -> bytes:
     """A PNG in RGB that says it has so many pixels, whatever its rows are."""
-    header = png_chunk(
-        b"IHDR", struct.pack(">IIBBBBB", width, height, bits, 2, 0, 0, 0)
-    )
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + header
-        + png_chunk(b"IDAT", zlib.compress(rows))
-        + png_chunk(b"IEND", b"")
-    )
+    fields = struct.pack(">IIBBBBB", width, height, bits, 2, 0, 0, 0)
+    chunks = {b"IHDR": fields, b"IDAT": zlib.compress(rows), b"IEND": b""}
+    whole = b"".join(png_chunk(name, body) for name, body in chunks.items())
+    return b"\x89PNG\r\n\x1a\n" + whole

@@ -65,9 +65,7 @@ def play(
     *rounds: Sequence[Any],
     answer: Callable[[Any], Any] | None = None,
 ) -> Played[T]:
-    """Run a program to its end. With replies by round it must ask that many rounds, and that
-    many asks in each.
-    """
+    """Run a program to its end; replies by round must match its rounds and their asks."""
     asked: list[list[Any]] = []
     script = iter(rounds)
     try:
@@ -82,9 +80,8 @@ def play(
                 assert len(replies) == len(asks), f"{len(replies)} replies for {asks}"
             asks = program.send(replies)
     except StopIteration as end:
-        assert answer is not None or len(asked) == len(rounds), (
-            f"ended after {len(asked)} rounds of {len(rounds)}"
-        )
+        is_whole = answer is not None or len(asked) == len(rounds)
+        assert is_whole, f"ended after {len(asked)} rounds of {len(rounds)}"
         return Played(end.value, asked)
 
 
@@ -94,26 +91,15 @@ def first_asks(program: Generator[list[Any], list[Any], Any]) -> list[Any]:
 
 
 def prepared(judge: str, setting: str | None = None, **options: Any) -> PreparedJudge:
-    """A judge as a run has it: in a setting, with options of its own. Its `program` looks first
-    whether a sample will do.
-    """
-    return prepare(
-        judge,
-        setting,
-        Config.model_validate({"judges": {judge: options} if options else {}}),
-    )
+    """A judge as a run has it, in a setting and with its own options."""
+    given = {"judges": {judge: options} if options else {}}
+    return prepare(judge, setting, Config.model_validate(given))
 
 
 def scripted(judge: Judge) -> PreparedJudge:
     """A judge of a test's own as a run has it; it takes every sample."""
-    spec = JudgeSpec(
-        "scripted",
-        "Scripted",
-        ("SC",),
-        {EVERY_KIND: Needs()},
-        NoOptions,
-        lambda options, pack, setting: judge,
-    )
+    about = ("scripted", "Scripted", ("SC",), {EVERY_KIND: Needs()}, NoOptions)
+    spec = JudgeSpec(*about, lambda options, pack, setting: judge)
     return PreparedJudge(spec, judge, Provenance(spec.name, (), spec.aspects))
 
 
@@ -123,18 +109,12 @@ def label_of(ask: Ask) -> str:
 
 
 def images_of(ask: Any) -> list[Image]:
-    return [
-        part
-        for message in ask.messages
-        for part in message.parts
-        if isinstance(part, Image)
-    ]
+    return [part for part in _parts(ask) if isinstance(part, Image)]
 
 
 def text_of(ask: Any) -> str:
-    return "\n".join(
-        part
-        for message in ask.messages
-        for part in message.parts
-        if isinstance(part, str)
-    )
+    return "\n".join(part for part in _parts(ask) if isinstance(part, str))
+
+
+def _parts(ask: Any) -> list[Any]:
+    return [part for message in ask.messages for part in message.parts]

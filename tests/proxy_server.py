@@ -1,6 +1,4 @@
-"""An HTTP proxy of the test's own, in its event loop: requests by whole addresses, and tunnels
-by CONNECT.
-"""
+"""An HTTP proxy in the test's event loop: requests by whole addresses, and CONNECT tunnels."""
 
 import asyncio
 import contextlib
@@ -34,9 +32,8 @@ async def proxying(port, answer=b""):
         else:
             server_writer.write(head)
         with contextlib.suppress(ConnectionError):
-            await asyncio.gather(
-                _copied(reader, server_writer), _copied(server_reader, writer)
-            )
+            there, back = _copied(reader, server_writer), _copied(server_reader, writer)
+            await asyncio.gather(there, back)
 
     server = await asyncio.start_server(handle, HOST, 0)
     async with server:

@@ -51,20 +51,15 @@ class Refusal:
 
 
 def refusal_table(rows):
-    """Parameters for pytest from rows (input, field, key), or from a JSONL file beside the test
-    that calls this.
-    """
+    """Parameters from rows (input, field, key), or from a JSONL file beside the calling test."""
     if isinstance(rows, str):
         file = Path(inspect.stack()[1].filename).with_name(rows)
-        documents = [
-            json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()
-        ]
+        lines = file.read_text(encoding="utf-8").splitlines()
+        documents = [*map(json.loads, lines)]
         listed = [(row["input"], row["field"], row["key"]) for row in documents]
         names = [row.get("id", f"{row['field']}: {row['key']}") for row in documents]
     else:
         listed = [tuple(row) for row in rows]
         names = [f"{field}: {key}" for _, field, key in listed]
-    return [
-        pytest.param(Refusal(*row), id=name)
-        for row, name in zip(listed, names, strict=True)
-    ]
+    named = zip(listed, names, strict=True)
+    return [pytest.param(Refusal(*row), id=name) for row, name in named]

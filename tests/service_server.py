@@ -15,13 +15,8 @@ from aiohttp import web
 from tests.fake_server import FakeServer, colour_asked_for, completion, read_request
 from vieval_plugin.backends.http.sight import QUESTION
 
-BEHAVIOURS = [
-    json.loads(line)
-    for line in Path(__file__)
-    .parent.joinpath("backends", "service_behaviours.jsonl")
-    .read_text()
-    .splitlines()
-]
+FILE = Path(__file__).with_name("backends") / "service_behaviours.jsonl"
+BEHAVIOURS = [*map(json.loads, FILE.read_text().splitlines())]
 STRICT = {"$defs", "$ref", "additionalProperties", "anyOf", "const", "description", "enum", "exclusiveMaximum",
           "exclusiveMinimum", "format", "items", "maximum", "maxItems", "minimum", "minItems", "multipleOf", "pattern",
           "properties", "required", "title", "type"}  # fmt: skip
@@ -42,9 +37,8 @@ class ServiceServer(FakeServer):
         if colour := colour_asked_for(raw):
             reply["choices"][0]["message"]["content"] = colour
         for number, rule in enumerate(self.rules):
-            if self._times[number] < rule.get("times", 1 << 30) and meets(
-                request, rule.get("if", {})
-            ):
+            is_due = self._times[number] < rule.get("times", 1 << 30)
+            if is_due and meets(request, rule.get("if", {})):
                 self._times[number] += 1
                 return response(rule, reply)
         return streamed(reply) if request.get("stream") else web.json_response(reply)
@@ -53,23 +47,15 @@ class ServiceServer(FakeServer):
 def streamed(reply):
     """A reply as server-sent events, with its usage in the last."""
     [choice] = reply["choices"]
-    pieces = [
-        {"content": piece}
-        for piece in choice["message"]["content"].partition(" ")
-        if piece
-    ]
-    events = [{"choices": [{"index": 0, "delta": piece}]} for piece in pieces]
-    end = {
-        "index": 0,
-        "delta": {},
-        "finish_reason": choice["finish_reason"],
-        "logprobs": choice["logprobs"],
-    }
-    events += [{"choices": [end]}, {"choices": [], "usage": reply["usage"]}]
+    said = filter(None, choice["message"]["content"].partition(" "))
+    deltas = [{"index": 0, "delta": {"content": piece}} for piece in said]
+    kept = {name: choice[name] for name in ("finish_reason", "logprobs")}
+    deltas.append({"index": 0, "delta": {}, **kept})
+    events = [{"choices": [delta]} for delta in deltas]
+    events.append({"choices": [], "usage": reply["usage"]})
     text = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
-    return web.Response(
-        text=f"{text}data: [DONE]\n\n", content_type="text/event-stream"
-    )
+    whole = f"{text}data: [DONE]\n\n"
+    return web.Response(text=whole, content_type="text/event-stream")
 
 
 def meets(request, condition):
@@ -78,19 +64,20 @@ def meets(request, condition):
     field, most = condition.get("above", ("", 0))
     limit, least = condition.get("below", ("", 0))
     given = request.get(limit, request.get("max_completion_tokens", 0)) if limit else 0
-    return (
-        (condition.get("has") is None or condition["has"] in request)
-        and (condition.get("lacks") is None or condition["lacks"] not in request)
-        and (not field or request.get(field, 0) > most)
-        and (not limit or given < least)
-        and condition.get("words", "") in messages
-        and (
-            not condition.get("image")
-            or ("image_url" in messages and QUESTION not in messages)
+    has_image = "image_url" in messages
+    is_question = has_image and QUESTION not in messages
+    return all(
+        (
+            condition.get("has") is None or condition["has"] in request,
+            condition.get("lacks") is None or condition["lacks"] not in request,
+            not field or request.get(field, 0) > most,
+            not limit or given < least,
+            condition.get("words", "") in messages,
+            not condition.get("image") or is_question,
+            not condition.get("any_image") or has_image,
+            messages.count('"image_url": {') >= condition.get("images", 0),
+            not condition.get("loose_schema") or bool(loose_nodes(request)),
         )
-        and (not condition.get("any_image") or "image_url" in messages)
-        and messages.count('"image_url": {') >= condition.get("images", 0)
-        and (not condition.get("loose_schema") or bool(loose_nodes(request)))
     )
 
 
@@ -100,12 +87,8 @@ def response(rule, reply):
         return web.json_response(reply)
     headers = rule.get("headers", {})
     if "text" in rule:
-        return web.Response(
-            text=rule["text"],
-            status=rule["status"],
-            headers=headers,
-            content_type="text/html",
-        )
+        about = {"status": rule["status"], "headers": headers}
+        return web.Response(text=rule["text"], content_type="text/html", **about)
     return web.json_response(rule["body"], status=rule["status"], headers=headers)
 
 
@@ -124,9 +107,6 @@ def _loose(node):
         closed = node.get("additionalProperties") is False
         if not closed or set(node.get("required", ())) != set(node["properties"]):
             yield node
-    for child in [
-        *node.get("properties", {}).values(),
-        *node.get("anyOf", ()),
-        *filter(None, [node.get("items")]),
-    ]:
+    below = [*node.get("properties", {}).values(), *node.get("anyOf", ())]
+    for child in [*below, *filter(None, [node.get("items")])]:
         yield from _loose(child)

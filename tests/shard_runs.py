@@ -20,9 +20,8 @@ COSTS = ["calls", "tokens", "seconds"]
 
 def picture(number, size=16):
     """An image like no other's."""
-    pixels = np.random.default_rng(number).integers(
-        0, 255, (size, size, 3), dtype=np.uint8
-    )
+    rng = np.random.default_rng(number)
+    pixels = rng.integers(0, 255, (size, size, 3), dtype=np.uint8)
     file = io.BytesIO()
     PIL.Image.fromarray(pixels).save(file, "JPEG")
     return file.getvalue()
@@ -85,19 +84,12 @@ def arguments(data, out, server, *more):
 
 def start(*command, environment=None, code=None):
     """`vieval` in a process of its own, or a script that ends with it."""
-    script = (
-        "import sys; from vieval_plugin.cli import "
-        f"main\n{code or ''}\nsys.exit(main(sys.argv[1:]))"
-    )
-    return subprocess.Popen(
-        [sys.executable, "-c", script, *map(str, command)],
-        cwd=Path(__file__).parents[1],
-        env={**os.environ, **(environment or {})},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    begin = "import sys; from vieval_plugin.cli import main"
+    script = f"{begin}\n{code or ''}\nsys.exit(main(sys.argv[1:]))"
+    pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    about = {"env": {**os.environ, **(environment or {})}, "text": True, **pipes}
+    about |= {"cwd": Path(__file__).parents[1], "start_new_session": True}
+    return subprocess.Popen([sys.executable, "-c", script, *map(str, command)], **about)
 
 
 def ended(process, code=0):
@@ -115,11 +107,8 @@ def kill_all(process):
 
 def children(process):
     """The processes that a process has started."""
-    return [
-        int(child)
-        for file in Path(f"/proc/{process}/task").glob("*/children")
-        for child in file.read_text().split()
-    ]
+    files = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(child) for file in files for child in file.read_text().split()]
 
 
 def processes_of(variable, name):

@@ -30,10 +30,14 @@ def random_tensors(shapes, seed=0):
     import torch
 
     generator = torch.Generator().manual_seed(seed)
-    return {
-        name: torch.randn(shape, generator=generator) * 0.3
-        for name, shape in shapes.items()
-    }
+    drawn = lambda shape: torch.randn(shape, generator=generator) * 0.3
+    return {name: drawn(shape) for name, shape in shapes.items()}
+
+
+def linear(name, out, inside=None):
+    """The shapes of a layer by the names of its tensors; of a norm where nothing goes in."""
+    weight = (out,) if inside is None else (out, inside)
+    return {f"{name}.weight": weight, f"{name}.bias": (out,)}
 
 
 def open_clip_tensors(clip):
@@ -42,70 +46,48 @@ def open_clip_tensors(clip):
 
     config = CLIPConfig.from_pretrained(clip)
     text, vision = config.text_config, config.vision_config
+    side, wide, shared = vision.patch_size, vision.hidden_size, config.projection_dim
+    places = (vision.image_size // side) ** 2 + 1
     shapes = {
         "positional_embedding": (text.max_position_embeddings, text.hidden_size),
-        "text_projection": (text.hidden_size, config.projection_dim),
+        "text_projection": (text.hidden_size, shared),
         "logit_scale": (),
         "token_embedding.weight": (text.vocab_size, text.hidden_size),
-        "visual.class_embedding": (vision.hidden_size,),
-        "visual.positional_embedding": (
-            (vision.image_size // vision.patch_size) ** 2 + 1,
-            vision.hidden_size,
-        ),
-        "visual.proj": (vision.hidden_size, config.projection_dim),
-        "visual.conv1.weight": (
-            vision.hidden_size,
-            3,
-            vision.patch_size,
-            vision.patch_size,
-        ),
+        "visual.class_embedding": (wide,),
+        "visual.positional_embedding": (places, wide),
+        "visual.proj": (wide, shared),
+        "visual.conv1.weight": (wide, 3, side, side),
     }
     for name in ("ln_final", "visual.ln_pre", "visual.ln_post"):
-        shapes |= {f"{name}.{kind}": (32,) for kind in ("weight", "bias")}
+        shapes |= linear(name, 32)
     for tower, part in (("", text), ("visual.", vision)):
         wide, inner = part.hidden_size, part.intermediate_size
         for layer in range(part.num_hidden_layers):
             block = f"{tower}transformer.resblocks.{layer}"
-            shapes |= {
-                f"{block}.attn.in_proj_weight": (3 * wide, wide),
-                f"{block}.attn.in_proj_bias": (3 * wide,),
-            }
-            for name, out, inside in (
-                ("attn.out_proj", wide, wide),
-                ("mlp.c_fc", inner, wide),
-                ("mlp.c_proj", wide, inner),
-            ):
-                shapes |= {
-                    f"{block}.{name}.weight": (out, inside),
-                    f"{block}.{name}.bias": (out,),
-                }
+            shapes[f"{block}.attn.in_proj_weight"] = (3 * wide, wide)
+            shapes[f"{block}.attn.in_proj_bias"] = (3 * wide,)
+            shapes |= linear(f"{block}.attn.out_proj", wide, wide)
+            shapes |= linear(f"{block}.mlp.c_fc", inner, wide)
+            shapes |= linear(f"{block}.mlp.c_proj", wide, inner)
             for name in ("ln_1", "ln_2"):
-                shapes |= {
-                    f"{block}.{name}.{kind}": (wide,) for kind in ("weight", "bias")
-                }
+                shapes |= linear(f"{block}.{name}", wide)
     return random_tensors(shapes)
 
 
 def aesthetic_head(folder, size, prefix="layers"):
     import torch
 
-    widths = dict(zip((0, 2, 4, 6, 7), (size, 12, 8, 6, 4), strict=True))
-    outs = [12, 8, 6, 4, 1]
     shapes = {}
-    for (number, inside), out in zip(widths.items(), outs, strict=True):
-        shapes |= {
-            f"{prefix}.{number}.weight": (out, inside),
-            f"{prefix}.{number}.bias": (out,),
-        }
+    for number, out in zip((0, 2, 4, 6, 7), (12, 8, 6, 4, 1), strict=True):
+        shapes |= linear(f"{prefix}.{number}", out, size)
+        size = out
     tensors = random_tensors(shapes, seed=3)
     torch.save(tensors, folder / "head.pth")
     return tensors
 
 
 def reward_model(name, folder):
-    """The base and the file of weights of HPSv3 or EditReward, tiny and random, in the layout that
-    they are published in; returns the network of the description and the tensors.
-    """
+    """A tiny, random HPSv3 or EditReward in its published layout: its network and its tensors."""
     from safetensors.torch import save_file
     from transformers import AutoConfig, AutoProcessor
 
@@ -118,21 +100,14 @@ def reward_model(name, folder):
     processor.tokenizer.add_tokens(["<|Reward|>"], special_tokens=True)
     config = AutoConfig.from_pretrained(base)
     config.get_text_config().vocab_size = len(processor.tokenizer)
-    shapes = {
-        published_name(name, key): tuple(value.shape)
-        for key, value in network_of(config).state_dict().items()
-    }
+    held = network_of(config).state_dict().items()
+    shapes = {published_name(name, key): tuple(value.shape) for key, value in held}
     for head in HEADS[name]:
-        widths = dict(zip((0, 3, 5), ((128, 12), (12, 6), (6, 2)), strict=True))
-        for number, (inside, out) in widths.items():
-            shapes |= {
-                f"{head}.{number}.weight": (out, inside),
-                f"{head}.{number}.bias": (out,),
-            }
-    tensors = {
-        key: tensor + 1 if "norm" in key and key.endswith("weight") else tensor
-        for key, tensor in random_tensors(shapes, seed=7).items()
-    }
+        for number, inside, out in ((0, 128, 12), (3, 12, 6), (5, 6, 2)):
+            shapes |= linear(f"{head}.{number}", out, inside)
+    is_norm = lambda key: "norm" in key and key.endswith("weight")
+    drawn = random_tensors(shapes, seed=7).items()
+    tensors = {key: tensor + is_norm(key) for key, tensor in drawn}
     save_file(tensors, folder / "reward.safetensors")
     for file in base.glob("*.safetensors"):
         file.unlink()  # only the configuration and the processor are read
@@ -147,14 +122,11 @@ def network_of(config):
 
 
 def published_name(judge, name):
-    """The name of a weight in a judge's file, of the one that transformers 5 has; HPSv3's is that
-    of transformers 4.45.
-    """
+    """The name in a judge's file of a weight of transformers 5; HPSv3's are those of 4.45."""
     if judge != "hpsv3":
         return name
-    return name.replace("model.visual.", "visual.").replace(
-        "model.language_model.", "model."
-    )
+    name = name.replace("model.visual.", "visual.")
+    return name.replace("model.language_model.", "model.")
 
 
 def as_qwen2(folder):
@@ -166,14 +138,8 @@ def as_qwen2(folder):
     config |= {"model_type": "qwen2_vl"}
     config["architectures"] = ["Qwen2VLForConditionalGeneration"]
     config["text_config"]["model_type"] = "qwen2_vl_text"
-    config["vision_config"] = {
-        "model_type": "qwen2_vl",
-        "depth": 2,
-        "embed_dim": 64,
-        "hidden_size": 128,
-        "num_heads": 2,
-        "mlp_ratio": 2,
-    }
+    sizes = {"depth": 2, "embed_dim": 64, "hidden_size": 128, "num_heads": 2}
+    config["vision_config"] = {"model_type": "qwen2_vl", **sizes, "mlp_ratio": 2}
     file.write_text(json.dumps(config))
     for file in (folder / "processor_config.json", folder / "tokenizer_config.json"):
         if file.exists():
@@ -200,8 +166,7 @@ def image_reward_tensors(words):
     }
 
     def add(name, out, inside):
-        shapes[f"{name}.weight"] = (out, inside) if inside else (out,)
-        shapes[f"{name}.bias"] = (out,)
+        shapes.update(linear(name, out, inside or None))
 
     add("blip.visual_encoder.norm", 16, 0)
     add("blip.text_encoder.embeddings.LayerNorm", 12, 0)
@@ -235,12 +200,8 @@ def clip_logit(model, one):
     import torch
     from transformers import CLIPModel, CLIPProcessor
 
-    inputs = CLIPProcessor.from_pretrained(model)(
-        text=[one.texts["text"]],
-        images=[decode(one.images["image_0"])],
-        return_tensors="pt",
-        truncation=True,
-        max_length=16,
-    )
+    asked = {"text": [one.texts["text"]], "images": [decode(one.images["image_0"])]}
+    about = {"return_tensors": "pt", "truncation": True, "max_length": 16}
+    inputs = CLIPProcessor.from_pretrained(model)(**asked, **about)
     with torch.inference_mode():
         return float(CLIPModel.from_pretrained(model).eval()(**inputs).logits_per_image)

@@ -14,13 +14,10 @@ from vieval_plugin.results import replay
 from vieval_plugin.stats.options import StatisticsOptions
 
 ASPECTS = ("SC", "PQ", "O")
+MODELS = ("gpt4o", "gpt4v")
 LOGS = (
-    "gpt4o_0shot",
-    "gpt4o_1shot",
-    "gpt4v_0shot",
-    "gpt4v_1shot",
-    "llava_0shot",
-    "blip2_0shot",
+    *(f"{model}_{shots}" for model in MODELS for shots in ("0shot", "1shot")),
+    *("llava_0shot", "blip2_0shot"),
 )
 IMAGENHUB = benchmark("imagenhub")
 
@@ -35,23 +32,10 @@ def six_runs(
         recording = replay.load(data / "viescore_logs" / f"results_{name}", "viescore")
         records: dict[str, list[tuple[Record, ...]]] = {}
         for sample in samples:
-            verdict, source = replay.replayed(
-                recording,
-                sample.id,
-                0,
-                "viescore",
-                name.rpartition("_")[2],
-                name,
-                config.Config(),
-            )
-            record = Record(
-                sample.id,
-                verdict,
-                source,
-                sample.ratings,
-                kind=sample.kind,
-                group=sample.group,
-            )
+            told = ("viescore", name.rpartition("_")[2], name, config.Config())
+            found = replay.replayed(recording, sample.id, 0, *told)
+            about = {"kind": sample.kind, "group": sample.group}
+            record = Record(sample.id, *found, sample.ratings, **about)
             records.setdefault(sample.id.part, []).append((record,))
         runs[name] = Run(name, "imagenhub", "viescore", ASPECTS, records)
     return runs
@@ -61,11 +45,5 @@ def board(runs: Sequence[Run], options: StatisticsOptions | None = None) -> Lead
     """The leaderboard that leads a report on these runs."""
     parts = tuple(part for part in IMAGENHUB.parts if part in runs[0].records)
     against = "annotators on imagenhub"
-    return headlines_of(
-        IMAGENHUB.report,
-        "imagenhub",
-        parts,
-        runs,
-        options or StatisticsOptions(),
-        against,
-    )[0]
+    named = (IMAGENHUB.report, "imagenhub", parts, runs)
+    return headlines_of(*named, options or StatisticsOptions(), against)[0]

@@ -8,10 +8,8 @@ from vieval_plugin.records import response_json, target_json
 
 def result(judged, verdict, provenance):
     """A row of a samples file: the verdict on one sample or contest."""
-    return {
-        "filtered_resps": response_json(judged.id, verdict, provenance),
-        "target": target_json(judged),
-    }
+    response = response_json(judged.id, verdict, provenance)
+    return {"filtered_resps": response, "target": target_json(judged)}
 
 
 def write_results(folder, rows, name="1_samples_task.jsonl"):

@@ -21,20 +21,18 @@ def picture(uid):
 
 def columns_of(form):
     """The rows as columns of Arrow: images as paths, as bytes, or as both."""
+    paths = [f"{uid}.png" for uid in CAPTIONS]
+    files = [picture(uid) for uid in CAPTIONS]
+    structs = lambda images: pyarrow.array(
+        [{"bytes": it, "path": path} for it, path in zip(images, paths, strict=True)],
+        IMAGE,
+    )
     images = {
-        "paths": pyarrow.array([f"{uid}.png" for uid in CAPTIONS]),
-        "structs": pyarrow.array(
-            [{"bytes": picture(uid), "path": f"{uid}.png"} for uid in CAPTIONS], IMAGE
-        ),
-        "files": pyarrow.array(
-            [{"bytes": None, "path": f"{uid}.png"} for uid in CAPTIONS], IMAGE
-        ),
-        "bytes": pyarrow.array(
-            [picture(uid) for uid in CAPTIONS], pyarrow.large_binary()
-        ),
-        "dictionary": pyarrow.array(
-            [f"{uid}.png" for uid in CAPTIONS]
-        ).dictionary_encode(),
+        "paths": pyarrow.array(paths),
+        "structs": structs(files),
+        "files": structs([None] * len(paths)),
+        "bytes": pyarrow.array(files, pyarrow.large_binary()),
+        "dictionary": pyarrow.array(paths).dictionary_encode(),
     }[form]
     named = {"uid": list(CAPTIONS)} if form == "bytes" else {}
     return pyarrow.table({**named, "image": images, "caption": list(CAPTIONS.values())})
@@ -42,12 +40,8 @@ def columns_of(form):
 
 def as_csv(path, image="image"):
     with path.open("w", newline="", encoding="utf-8-sig") as file:
-        csv.writer(file).writerows(
-            [
-                (image, "caption"),
-                *((f"{uid}.png", text) for uid, text in CAPTIONS.items()),
-            ]
-        )
+        rows = [(f"{uid}.png", text) for uid, text in CAPTIONS.items()]
+        csv.writer(file).writerows([(image, "caption"), *rows])
     return path
 
 
@@ -87,9 +81,8 @@ def as_arrow(path, form, writer):
 
 def as_saved(path):
     datasets = pytest.importorskip("datasets", reason='pip install ".[hub]"')
-    stored = datasets.Dataset(columns_of("structs")).cast_column(
-        "image", datasets.Image()
-    )
+    stored = datasets.Dataset(columns_of("structs"))
+    stored = stored.cast_column("image", datasets.Image())
     stored.save_to_disk(path, num_shards=2)
     return path
 

@@ -1,18 +1,17 @@
-"""A run of T2I-Eval on three samples of one's own, by a model of script: what training and pages
-are made from.
-"""
+"""A run of T2I-Eval on three samples by a scripted model, for training and pages."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import PIL.Image
 import pytest
 
+from tests.builders import a_sample_row
 from tests.fake_server import FakeServer
 from tests.pictures import encoded
 from tests.scripted_t2i_eval import Scene, Script, entity, over_http
+from tests.stored_results import write_lines
 from vieval_plugin import Backbone, Progress, evaluate
 from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.judges.t2i_eval.structure import Relation
@@ -34,22 +33,13 @@ def drawn(number: int) -> bytes:
     return encoded(picture)
 
 
+CAT = (entity("cat", color="red"), entity("mat"))
+APPLES = (entity("apples", "three"), entity("bowl"))
+ON, IN = Relation(("cat", "mat"), "on"), Relation(("apples", "bowl"), "in")
 SCENES = (
-    Scene(
-        "a red <b>cat</b> on a mat",
-        (entity("cat", color="red"), entity("mat")),
-        (Relation(("cat", "mat"), "on"),),
-        7.0,
-        drawn(1),
-    ),
+    Scene("a red <b>cat</b> on a mat", CAT, (ON,), 7.0, drawn(1)),
     Scene("a lonely tree", (entity("tree"),), (), 9.0, drawn(2)),
-    Scene(
-        "three apples in a bowl",
-        (entity("apples", "three"), entity("bowl")),
-        (Relation(("apples", "bowl"), "in"),),
-        2.0,
-        drawn(3),
-    ),
+    Scene("three apples in a bowl", APPLES, (IN,), 2.0, drawn(3)),
 )
 
 
@@ -60,36 +50,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = []
     for number, scene in enumerate(SCENES):
         (folder / f"{number}.png").write_bytes(scene.drawn)
-        rows.append(
-            {
-                "uid": f"s{number}",
-                "kind": "tig",
-                "image_model": "m",
-                "images": {"output": f"{number}.png"},
-                "texts": {"prompt": scene.prompt},
-            }
-        )
-    (folder / "samples.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+        about = {"prompt": scene.prompt, "image_model": "m"}
+        rows.append(a_sample_row(f"s{number}", f"{number}.png", **about))
+    write_lines(folder / "samples.jsonl", rows)
     samples = [row.sample for row in read_samples(folder / "samples.jsonl")]
     with FakeServer(reply=over_http(Script(SCENES))) as server:
         backbone = Backbone(model="scripted", base_url=server.base_url)
         progress = Progress()
-        verdicts = evaluate(
-            samples,
-            judge="t2i_eval",
-            backbone=backbone,
-            options=UNSTORED,
-            progress=progress,
-        )
-    assert all(verdict.status == "ok" for verdict in verdicts), [
-        v.trace for v in verdicts
-    ]
+        asked = {"judge": "t2i_eval", "backbone": backbone, "options": UNSTORED}
+        verdicts = evaluate(samples, **asked, progress=progress)
+    failed = [verdict.trace for verdict in verdicts if verdict.status != "ok"]
+    assert failed == []
     assert [verdict.scores["O"] for verdict in verdicts] == [0.7, 0.9, 0.2]
     # three calls more find out whether the server enforces schemas, and whether the model sees
     assert progress.usage.calls == sum(map(implied, SCENES)) + 3
-    write_verdicts(
-        folder / "verdicts.jsonl", samples, verdicts, provenance("t2i_eval", backbone)
-    )
+    source = provenance("t2i_eval", backbone)
+    write_verdicts(folder / "verdicts.jsonl", samples, verdicts, source)
     return folder
 
 

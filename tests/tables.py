@@ -14,12 +14,9 @@ def table(name):
     A column `id` is no argument but the row's name.
     """
     file = Path(inspect.stack()[1].filename).with_name(name)
-    documents = [
-        json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()
-    ]
+    lines = file.read_text(encoding="utf-8").splitlines()
+    documents = [*map(json.loads, lines)]
     names = [document.pop("id", None) for document in documents]
-    rows = [
-        pytest.param(*row.values(), id=row_name)
-        for row, row_name in zip(documents, names, strict=True)
-    ]
+    named = zip(documents, names, strict=True)
+    rows = [pytest.param(*row.values(), id=name) for row, name in named]
     return tuple(documents[0]), rows

@@ -2,7 +2,6 @@
 
 import ast
 import re
-import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -10,52 +9,68 @@ from pathlib import Path
 import pytest
 
 from tests import bounds
+from tests.work import run_process
 
 ROOT = Path(__file__).parents[1]
 PACKAGE, JUDGES = ROOT / "vieval_plugin", ROOT / "judges"
-LAYERS = (  # from below; CONTRIBUTING.md says why in this order
-    *({"text"}, {"media"}, {"stats"}),
-    *({"prompts"}, {"judges"}, {"images"}, {"records"}, {"readers"}),
-    *({"config"}, {"backends"}, {"generation"}, {"run"}),
-    *({"meta_evaluation"}, {"benchmarks"}, {"importers"}),
-    *(
-        {"results"},
-        {"report"},
-        {"audit"},
-        {"card"},
-        {"leaderboard"},
-        {"labelling"},
-        {"training"},
-    ),
-    *({"api"}, {"rewards"}, {"serve"}, {"hosts"}, {"cli"}, {"testing"}),
-)
+# from below; CONTRIBUTING.md says why in this order
+LAYERS = [
+    "text",
+    "media",
+    "stats",
+    "prompts",
+    "judges",
+    "images",
+    "records",
+    "readers",
+    "config",
+    "backends",
+    "generation",
+    "run",
+    "meta_evaluation",
+    "benchmarks",
+    "importers",
+    "results",
+    "report",
+    "audit",
+    "card",
+    "leaderboard",
+    "labelling",
+    "training",
+    "api",
+    "rewards",
+    "serve",
+    "hosts",
+    "cli",
+    "testing",
+]
 RESOURCES = {"prompt_templates", "task_configs"}
+
+
+IMPORTS = """
+import json, sys
+import grimp
+sys.path.insert(0, sys.argv[1])
+def imports(running):
+    about = {"exclude_type_checking_imports": running, "cache_dir": None}
+    graph = grimp.build_graph("vieval_plugin", **about)
+    found = graph.find_modules_directly_imported_by
+    return {module: sorted(found(module)) for module in graph.modules}
+print(json.dumps({"running": imports(True), "typed": imports(False)}))
+"""
 
 
 @pytest.fixture(scope="session")
 def imports():
-    """Which of our modules imports which as it runs, and which as it is typed: with imports
-    under TYPE_CHECKING.
-    """
-    code = (
-        "import grimp, json\n"
-        "def imports(running):\n"
-        "    g = grimp.build_graph('vieval_plugin', exclude_type_checking_imports=running, "
-        "cache_dir=None)\n"
-        "    return {m: sorted(g.find_modules_directly_imported_by(m)) for m in g.modules}\n"
-        "print(json.dumps({'running': imports(True), 'typed': imports(False)}))"
-    )
-    command = [
-        sys.executable,
-        "-c",
-        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{code}",
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    """The imports of each of our modules as it runs, and with those under TYPE_CHECKING."""
+    done = run_process([sys.executable, "-c", IMPORTS, ROOT], cwd=ROOT, check=True)
     found = ast.literal_eval(done.stdout)
-    assert any(
-        module.startswith("vieval_plugin.judges.") for module in found["running"]
-    )
+    assert "vieval_plugin.judges.protocol" in found["running"]
     return found
+
+
+def pairs(found):
+    return [(one, other) for one, several in found.items() for other in several]
 
 
 def room(module):
@@ -63,28 +78,10 @@ def room(module):
 
 
 def test_no_import_goes_up(imports):
-    level = {name: number for number, layer in enumerate(LAYERS) for name in layer}
-    upward = [
-        f"{importer} imports {imported}"
-        for importer, several in imports["running"].items()
-        for imported in several
-        if room(importer) in level
-        and room(imported) in level
-        and level[room(importer)] < level[room(imported)]
-    ]
-    assert upward == []
-
-
-def test_rooms_of_one_layer_know_nothing_of_each_other(imports):
-    beside = [
-        f"{importer} imports {imported}"
-        for importer, several in imports["running"].items()
-        for imported in several
-        for layer in LAYERS
-        if {room(importer), room(imported)} <= layer
-        and room(importer) != room(imported)
-    ]
-    assert beside == []
+    level = {name: number for number, name in enumerate(LAYERS)}
+    rooms = [(room(one), room(other)) for one, other in pairs(imports["running"])]
+    known = {pair for pair in rooms if {*pair} <= level.keys()}
+    assert [pair for pair in known if level[pair[0]] < level[pair[1]]] == []
 
 
 def test_no_modules_import_each_other_in_a_circle(imports):
@@ -100,25 +97,18 @@ def test_no_modules_import_each_other_in_a_circle(imports):
 
 
 def test_rooms_and_the_arrows_between_them_are_few(imports):
-    """An arrow is a room that imports another; those from and to judges, which most rooms need,
-    are not counted.
-    """
-    arrows = {
-        (room(importer), room(other))
-        for importer, several in imports["typed"].items()
-        for other in several
-    }
-    between = {
-        arrow for arrow in arrows if arrow[0] != arrow[1] and "judges" not in arrow
-    }
+    """An arrow is a room that imports another; those from and to judges are not counted."""
+    arrows = {(room(one), room(other)) for one, other in pairs(imports["typed"])}
+    between = {it for it in arrows if it[0] != it[1] and "judges" not in it}
     rooms = {room(module) for module in imports["typed"]} - RESOURCES
     assert len(rooms) <= bounds.ROOMS
     assert len(between) <= bounds.ARROWS, f"{len(between)}: {sorted(between)}"
 
 
-@pytest.mark.skipif(
-    not (ROOT / ".git").exists(), reason="an sdist has no links to folders"
-)
+NO_LINKS = "an sdist has no links to folders"
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason=NO_LINKS)
 def test_every_import_of_ours_is_found_by_its_path():
     """Editors and checkers of types read paths, and no import hook of an editable installation."""
     files = [
@@ -127,32 +117,20 @@ def test_every_import_of_ours_is_found_by_its_path():
         *(ROOT / "bench").rglob("*.py"),
     ]
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
-    nodes = [
-        node
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-    ]
-    names = {
-        node.module
-        for node in nodes
-        if str(node.module).startswith("vieval_plugin") and not node.level
-    }
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    named = [it for it in nodes if isinstance(it, ast.ImportFrom) and not it.level]
+    names = {it.module for it in named if it.module.startswith("vieval_plugin")}
     paths = {name: ROOT.joinpath(*name.split(".")) for name in names}
     assert "vieval_plugin.judges.protocol" in names
-    assert [
-        name
-        for name, path in paths.items()
-        if not path.is_dir() and not path.with_suffix(".py").is_file()
-    ] == []
+    found = lambda path: path.is_dir() or path.with_suffix(".py").is_file()
+    assert [name for name, path in paths.items() if not found(path)] == []
 
 
 def test_the_root_holds_what_is_listed_and_nothing_else():
-    names = {
-        path.stem for path in PACKAGE.iterdir() if not path.name.startswith(("__", "."))
-    }
+    paths = [path for path in PACKAGE.iterdir() if path.name[0] not in "_."]
+    names = {path.stem for path in paths}
     held = names - {"py"} - RESOURCES
-    assert held == set().union(*LAYERS)
+    assert held == set(LAYERS)
     listed = (ROOT / "CONTRIBUTING.md").read_text()
     assert [name for name in held if not re.search(rf"\| `{name}/?` \|", listed)] == []
 
@@ -164,23 +142,20 @@ def sources():
 def test_asks_are_told_apart_in_the_router_and_in_backends_alone():
     found = []
     for path in sources():
-        if (
-            PACKAGE / "backends" in path.parents
-            or path == PACKAGE / "run" / "router.py"
-        ):
+        in_backends = PACKAGE / "backends" in path.parents
+        if in_backends or path == PACKAGE / "run" / "router.py":
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if (
-                isinstance(node, ast.Call)
-                and getattr(node.func, "id", "") == "isinstance"
-            ):
-                told = ast.unparse(node.args[1])
-                if re.search(
-                    r"\b(Chat|Likelihood|UseTool|Measure)\b", told
-                ) or ast.unparse(node.args[0]).endswith("ask"):
-                    found.append(
-                        f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
-                    )
+        calls = [
+            it
+            for it in ast.walk(ast.parse(path.read_text()))
+            if isinstance(it, ast.Call)
+        ]
+        for node in calls:
+            if getattr(node.func, "id", "") == "isinstance":
+                told, kinds = map(ast.unparse, node.args)
+                is_kind = re.search(r"\b(Chat|Likelihood|UseTool|Measure)\b", kinds)
+                if is_kind or told.endswith("ask"):
+                    found.append(f"{path}:{node.lineno} {ast.unparse(node)}")
     assert found == []
 
 
@@ -190,15 +165,10 @@ DOORS_WITH_CODE = r"vieval_plugin(/(api|config|hosts/\w+|cli|cli/\w+|results/log
 
 
 def test_a_package_door_holds_no_code():
-    """Importing a module runs the doors above it, so what one of them needs is paid for by all
-    behind it.
-    """
+    """Importing a module runs the doors above it, so all behind a door pay for its code."""
     doors = [path for path in sources() if path.name == "__init__.py"]
-    with_code = [
-        str(d.parent.relative_to(ROOT))
-        for d in doors
-        if len(ast.parse(d.read_text()).body) > 1
-    ]
+    long = [path for path in doors if len(ast.parse(path.read_text()).body) > 1]
+    with_code = [str(path.parent.relative_to(ROOT)) for path in long]
     assert [door for door in with_code if not re.fullmatch(DOORS_WITH_CODE, door)] == []
 
 
@@ -210,7 +180,7 @@ def test_no_test_module_imports_another():
 
 # what a face may do without: statistics of people's ratings, reports, and SciPy's statistics (0.4 s
 # of CPU)
-REPORTING = (
+REPORTING = [
     "report",
     "meta_evaluation",
     "benchmarks",
@@ -218,84 +188,59 @@ REPORTING = (
     "audit",
     "card",
     "leaderboard",
+]
+JUDGING = ("scipy", "torch", *REPORTING)
+FACES = dict.fromkeys(
+    (
+        *("api.judge", "api.batches", "run.evaluate", "rewards.flow_grpo"),
+        *("rewards.prompt_writer", "rewards.verl_omni", "serve.service", "serve.run"),
+    ),
+    JUDGING,
 )
+FACES["hosts.lmms_eval"] = ("lmms_eval", "api", "run", *JUDGING)
+FACES["hosts.lmms_eval.models"] = [
+    "scipy.stats",
+    "report",
+    "audit",
+    "card",
+    "leaderboard",
+]
+FACES["hosts.vlmevalkit"] = ("vlmeval", "api", "run", *JUDGING)
+FACES["report.page.page"] = ("scipy.stats",)
 
 
-@pytest.mark.parametrize(
-    ("face", "unused"),
-    [
-        ("vieval_plugin.api.judge", ("scipy", "torch", *REPORTING)),
-        ("vieval_plugin.api.batches", ("scipy", "torch", *REPORTING)),
-        ("vieval_plugin.run.evaluate", ("scipy", "torch", *REPORTING)),
-        ("vieval_plugin.rewards.flow_grpo", ("scipy", "torch", *REPORTING)),
-        ("vieval_plugin.rewards.prompt_writer", ("scipy", "torch", *REPORTING)),
-        ("vieval_plugin.rewards.verl_omni", ("scipy", "torch", *REPORTING)),
-        ("vieval_plugin.serve.service", ("scipy", "torch", *REPORTING)),
-        ("vieval_plugin.serve.run", ("scipy", "torch", *REPORTING)),
-        (
-            "vieval_plugin.hosts.lmms_eval",
-            ("lmms_eval", "scipy", "torch", "api", "run", *REPORTING),
-        ),
-        (
-            "vieval_plugin.hosts.lmms_eval.models",
-            ("scipy.stats", "report", "audit", "card", "leaderboard"),
-        ),
-        (
-            "vieval_plugin.hosts.vlmevalkit",
-            ("vlmeval", "scipy", "torch", "api", "run", *REPORTING),
-        ),
-        ("vieval_plugin.report.page.page", ("scipy.stats",)),
-    ],
-)
-def test_a_face_imports_what_it_needs_and_nothing_beside_it(face, unused):
+@pytest.mark.parametrize("face", FACES)
+def test_a_face_imports_what_it_needs_and_nothing_beside_it(face):
     if face.endswith("lmms_eval.models"):
         pytest.importorskip("lmms_eval")
-    if face.startswith("vieval_plugin.serve"):
+    if face.startswith("serve"):
         pytest.importorskip("aiohttp")
     rooms = {path.stem for path in PACKAGE.iterdir()}
-    modules = [f"vieval_plugin.{name}" if name in rooms else name for name in unused]
-    code = f"import sys, {face}; print([m for m in {modules!r} if m in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd="/",
-    )
-    assert done.stdout.strip().splitlines()[-1] == "[]"
+    unused = [f"vieval_plugin.{it}" if it in rooms else it for it in FACES[face]]
+    assert imported(f"vieval_plugin.{face}", unused) == []
 
 
-@pytest.mark.parametrize(
-    "judge",
-    [
-        "viescore",
-        "vqascore",
-        "auto_metrics",
-        "in_file",
-        "t2i_eval",
-        "cigeval",
-        "pairwise",
-    ],
-)
+def imported(module, names):
+    """Which of these modules are imported with a module."""
+    listed = f"print([m for m in {names!r} if m in sys.modules])"
+    code = f"import sys, {module}; {listed}"
+    done = run_process([sys.executable, "-c", code], check=True, cwd="/")
+    return ast.literal_eval(done.stdout.strip().splitlines()[-1])
+
+
+HEAVY = ["scipy", "yaml", "PIL", "torch", "pydantic"]
+HEAVY += ["vieval_plugin.config", "vieval_plugin.backends"]
+ALONE = [
+    "viescore",
+    "vqascore",
+    "auto_metrics",
+    "in_file",
+    "t2i_eval",
+    "cigeval",
+    "pairwise",
+]
+
+
+@pytest.mark.parametrize("judge", ALONE)
 def test_a_judge_alone_imports_no_more_than_it_needs(judge):
-    heavy = (
-        "scipy",
-        "yaml",
-        "PIL",
-        "torch",
-        "pydantic",
-        "vieval_plugin.config",
-        "vieval_plugin.backends",
-    )
-    code = (
-        f"import sys, vieval_plugin.judges.{judge}; print([m for m in {heavy!r} if m in "
-        "sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd="/",
-    )
-    assert done.stdout.strip() == "[]"
+    assert imported(f"vieval_plugin.judges.{judge}", HEAVY) == []

@@ -1,5 +1,6 @@
 """Options: defaults, a file, and what is said when the file is wrong."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -7,12 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.refusals import refusal
+from tests.refusals import refusal, refuses
 from tests.tables import table
 from vieval_plugin import config
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.run.prepare import prepare
-from vieval_plugin.text.errors import VievalError
 
 
 @pytest.fixture
@@ -32,14 +32,10 @@ def test_without_a_file_the_defaults_hold():
 
 
 def test_the_commented_file_is_the_defaults():
-    assert (
-        config.Config.model_validate(yaml.safe_load(config.commented()))
-        == config.Config()
-    )
-    assert all(
-        line.lstrip().startswith("#") or ":" in line
-        for line in config.commented().splitlines()
-    )
+    text = config.commented()
+    assert config.Config.model_validate(yaml.safe_load(text)) == config.Config()
+    is_entry = lambda line: line.lstrip().startswith("#") or ":" in line
+    assert all(map(is_entry, text.splitlines()))
 
 
 @pytest.mark.parametrize(*table("wrong_options.jsonl"))
@@ -50,10 +46,8 @@ def test_a_wrong_file_is_one_line(write, text, message):
 
 def test_scorers_are_read_and_their_paths_begin_at_the_file(write, tmp_path):
     (tmp_path / "alexnet.pth").touch()
-    write(
-        "scorers: {lpips: {model: alexnet.pth}, dino: {model: facebook/dino-vits16, revision: "
-        "v1, batch_size: 4}}"
-    )
+    dino = "{model: facebook/dino-vits16, revision: v1, batch_size: 4}"
+    write(f"scorers: {{lpips: {{model: alexnet.pth}}, dino: {dino}}}")
     found = config.current().scorers
     assert found["lpips"] == config.Scorer(str(tmp_path / "alexnet.pth"))
     assert found["dino"] == config.Scorer("facebook/dino-vits16", "v1", batch_size=4)
@@ -61,38 +55,29 @@ def test_scorers_are_read_and_their_paths_begin_at_the_file(write, tmp_path):
 
 def test_what_a_command_says_of_a_scorer_goes_before_the_file():
     scored = {name for name, spec in judge_registry.judges().items() if spec.scored}
-    file = config.Config(
-        scorers={"dino": config.Scorer("a", "v1"), "mine": config.Scorer("b", "v2")}
-    )
+    known = {"dino": config.Scorer("a", "v1"), "mine": config.Scorer("b", "v2")}
+    file = config.Config(scorers=known)
     told = file.scored_by({"device": "cpu"}).scorers
     assert set(told) == scored | {"mine"}
     assert told["dino"] == config.Scorer("a", "v1", "cpu")
     # a revision belongs to the weights that it was given with
-    assert file.scored_by({"model": "c"}).scorers["dino"] == config.Scorer("c")
-    assert file.scored_by({"revision": "v3"}).scorers["dino"] == config.Scorer(
-        "a", "v3"
-    )
-    assert file.scored_by({"model": "mine"}).scorers["lpips"] == config.Scorer(
-        "b", "v2"
-    )
-    with pytest.raises(
-        VievalError, match="scorer: argument colour: .* known arguments: name, revision"
+    for given, name, expected in (
+        ({"model": "c"}, "dino", config.Scorer("c")),
+        ({"revision": "v3"}, "dino", config.Scorer("a", "v3")),
+        ({"model": "mine"}, "lpips", config.Scorer("b", "v2")),
     ):
-        file.scored_by({"colour": "red"})
+        assert file.scored_by(given).scorers[name] == expected
+    unknown = "scorer: argument colour: .* known arguments: name, revision"
+    refuses(unknown, file.scored_by, {"colour": "red"})
 
 
 def test_the_hash_knows_weights_and_not_where_they_are_run():
-    plain = config.Config()
-    assert plain.hash == config.Config(scorers={}).hash
-    one = config.Config(scorers={"dino": config.Scorer("a")})
-    assert (
-        plain.hash
-        != one.hash
-        == config.Config(
-            scorers={"dino": config.Scorer("a", device="cpu", batch_size=2)}
-        ).hash
+    of = lambda *named, **more: (
+        config.Config(scorers={"dino": config.Scorer(*named, **more)}).hash
     )
-    assert one.hash != config.Config(scorers={"dino": config.Scorer("a", "v1")}).hash
+    assert config.Config().hash == config.Config(scorers={}).hash
+    assert config.Config().hash != of("a") == of("a", device="cpu", batch_size=2)
+    assert of("a") != of("a", "v1")
 
 
 def test_the_options_of_a_scored_run_can_be_read_again():
@@ -103,9 +88,7 @@ def test_the_options_of_a_scored_run_can_be_read_again():
 
 
 def test_a_file_that_is_changed_is_read_again(tmp_path, monkeypatch):
-    """Also within one tick of the file system's clock, to the same length, and by a folder that
-    was made since.
-    """
+    """Also within one tick of the clock, to the same length, and by a folder made since."""
     path = tmp_path / "vieval.yaml"
     monkeypatch.setenv("VIEVAL_CONFIG", str(path))
     for seed in (1, 2, 3):
@@ -117,11 +100,9 @@ def test_a_file_that_is_changed_is_read_again(tmp_path, monkeypatch):
     (tmp_path / "weights").mkdir()
     assert config.current().scorers["dino"].model == str(tmp_path / "weights")
     path.write_text("statistics: [")
-    with pytest.raises(VievalError, match="not YAML"):
-        config.current()
+    refuses("not YAML", config.current)
     path.unlink()
-    with pytest.raises(VievalError, match="cannot read the options file"):
-        config.current()
+    refuses("cannot read the options file", config.current)
 
 
 def test_the_environment_goes_before_the_file_for_data(write, monkeypatch):
@@ -131,61 +112,37 @@ def test_the_environment_goes_before_the_file_for_data(write, monkeypatch):
     assert config.current().data_folder() == Path("/elsewhere")
 
 
-def test_the_hash_follows_what_can_change_a_result(write):
+def test_the_hash_follows_what_can_change_a_result(write, tmp_path):
     plain = config.Config().hash
     write("data: here")
     assert config.current().hash == plain
     write("statistics: {seed: 1}")
     assert config.current().hash != plain
-
-
-def test_the_hash_follows_a_files_content_not_its_place(write, tmp_path):
-    (tmp_path / "a.txt").write_text("sample_1.jpg")
-    (tmp_path / "b.txt").write_text("sample_1.jpg")
-    (tmp_path / "c.txt").write_text("sample_2.jpg")
+    # of a file its content, and not its place
     hashes = []
-    for name in "abc":
+    for name, uid in zip("abc", (1, 1, 2), strict=True):
+        (tmp_path / f"{name}.txt").write_text(f"sample_{uid}.jpg")
         write(f"uids: {name}.txt")
         hashes.append(config.current().hash)
     assert hashes[0] == hashes[1] != hashes[2]
 
 
 def test_one_shot_without_examples_says_what_to_give():
-    with pytest.raises(
-        VievalError,
-        match=r"1shot requires an example image with scores for each question \(missing: SC_tig, ",
-    ):
-        prepare("viescore", "1shot", config.Config())
+    required = r"1shot requires an example image with scores for each question \(missing: SC_tig, "
+    refuses(required, prepare, "viescore", "1shot", config.Config())
 
 
 def test_one_shot_examples_come_from_the_file(write, tmp_path):
-    keys = [
-        "PQ",
-        *(f"SC_{t}" for t in ("tig", "tie", "mie", "cig", "sdig", "sdie", "mcic")),
-    ]
-    write(
-        yaml.safe_dump(
-            {
-                "judges": {
-                    "viescore": {
-                        "examples": {
-                            k: {"images": ["ex.png"], "scores": [5]} for k in keys
-                        }
-                    }
-                }
-            }
-        )
-    )
+    kinds = ("tig", "tie", "mie", "cig", "sdig", "sdie", "mcic")
+    example = {"images": ["ex.png"], "scores": [5]}
+    examples = dict.fromkeys(("PQ", *(f"SC_{kind}" for kind in kinds)), example)
+    write(json.dumps({"judges": {"viescore": {"examples": examples}}}))
     prepared = prepare("viescore", "1shot", config.current())
     assert prepared.provenance.pack == "viescore/v1"
-    assert config.current().judges.viescore.examples["PQ"].images == (
-        tmp_path / "ex.png",
-    )
+    found = config.current().judges.viescore.examples["PQ"].images
+    assert found == (tmp_path / "ex.png",)
 
 
 def test_an_unknown_judge_lists_the_known():
-    with pytest.raises(
-        VievalError,
-        match="unknown judge 'vie'; .*known judges: .*, viescore, .*vqascore",
-    ):
-        judge_registry.judge("vie")
+    known = "unknown judge 'vie'; .*known judges: .*, viescore, .*vqascore"
+    refuses(known, judge_registry.judge, "vie")

@@ -8,32 +8,28 @@ import pytest
 
 import vieval_plugin.judges
 
-PACKAGES = (
-    (vieval_plugin.__path__, "vieval_plugin."),
-    (vieval_plugin.judges.__path__, "vieval_plugin.judges."),
-)
-MODULES = sorted(
-    {
-        module.name
-        for path, prefix in PACKAGES
-        for module in pkgutil.walk_packages(path, prefix)
-        if not module.name.endswith("__main__")
-    }
-)
+PLACES = {
+    "vieval_plugin.": vieval_plugin,
+    "vieval_plugin.judges.": vieval_plugin.judges,
+}
+FOUND = {
+    module.name
+    for prefix, package in PLACES.items()
+    for module in pkgutil.walk_packages(package.__path__, prefix)
+}
+MODULES = sorted(name for name in FOUND if not name.endswith("__main__"))
+ROOMS = sorted({".".join(name.split(".")[:2]) for name in MODULES})
 
 
-@pytest.mark.parametrize(
-    "room", sorted({".".join(name.split(".")[:2]) for name in MODULES})
-)
+@pytest.mark.parametrize("room", ROOMS)
 def test_the_examples_of_a_room_run(room):
     results = {}
     for name in MODULES:
         if f"{name}.".startswith(f"{room}."):
             try:
                 results[name] = doctest.testmod(importlib.import_module(name)).failed
-            except (
-                ModuleNotFoundError
-            ) as error:  # an extra, or a host, that is not installed
+            # an extra, or a host, that is not installed
+            except ModuleNotFoundError as error:
                 if (error.name or "").startswith("vieval_plugin"):
                     raise
     assert results

@@ -1,6 +1,4 @@
-"""Names say what they hold, and docstrings open with a noun phrase or an imperative: shares over
-the whole code.
-"""
+"""Few names fit any value, and few docstrings open with a clause."""
 
 import ast
 import re
@@ -26,38 +24,28 @@ def trees():
 def bound_names(tree):
     for node in ast.walk(tree):
         match node:
-            case (
-                ast.arg(arg=name)
-                | ast.Name(id=name, ctx=ast.Store())
-                | ast.Attribute(attr=name, ctx=ast.Store())
-            ):
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
                 yield name
-            case (
-                ast.FunctionDef(name=name)
-                | ast.AsyncFunctionDef(name=name)
-                | ast.ClassDef(name=name)
-            ):
+            case ast.Attribute(attr=name, ctx=ast.Store()):
                 yield name
-            case ast.ExceptHandler(name=str(name)):
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 yield name
+            case ast.ClassDef(name=name) | ast.ExceptHandler(name=str(name)):
+                yield name
+
+
+DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 
 
 def docstrings(tree):
-    for node in ast.walk(tree):
-        documented = isinstance(
-            node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
-        )
-        if documented and (text := ast.get_docstring(node)):
-            yield text
+    nodes = (node for node in ast.walk(tree) if isinstance(node, DOCUMENTED))
+    return [*filter(None, map(ast.get_docstring, nodes))]
 
 
 def test_few_names_fit_any_value():
-    names = [
-        name.strip("_").lower()
-        for tree in trees().values()
-        for name in bound_names(tree)
-        if name not in ("self", "cls", "_") and not name.startswith("__")
-    ]
+    found = [name for tree in trees().values() for name in bound_names(tree)]
+    kept = [it for it in found if it not in ("self", "cls", "_") and it[:2] != "__"]
+    names = [name.strip("_").lower() for name in kept]
     empty = [name for name in names if name in EMPTY_NAMES]
     assert len(empty) <= bounds.EMPTY_NAMES * len(names), len(empty)
 

@@ -5,8 +5,8 @@ A patch is a strip across both images, and the first layer begins by comparing t
 Without that, learning to compare takes longer than a test may.
 """
 
-import itertools
 import re
+from itertools import product, starmap
 from pathlib import Path
 
 WIDTH, DEPTH, HEIGHT, STRIPS = 96, 2, 48, 3
@@ -56,22 +56,14 @@ def _phrases(wording):
         question_text,
     )
 
-    questions, answers = (
-        [key for key in wording.questions if key.startswith(kind)]
-        for kind in (QUESTIONS, ANSWERS)
-    )
-    said = [answer_text(answer, "@", wording) for answer in answers]
-    for images, reading in itertools.product(
-        ("two", "joined"), ("token", "sentence", "number")
-    ):
-        forms = [Form(question, answer) for question in questions for answer in answers]
-        said += [question_text("@", form, wording, images, reading) for form in forms]
-    parts = {
-        part.strip()
-        for text in said
-        for line in text.split("\n")
-        for part in line.split("@")
-    }
+    keys = lambda kind: [key for key in wording.questions if key.startswith(kind)]
+    said = [answer_text(answer, "@", wording) for answer in keys(ANSWERS)]
+    forms = list(starmap(Form, product(keys(QUESTIONS), keys(ANSWERS))))
+    ways = product(("two", "joined"), ("token", "sentence", "number"))
+    for way, form in product(ways, forms):
+        said.append(question_text("@", form, wording, *way))
+    lines = [line for text in said for line in text.split("\n")]
+    parts = {part.strip() for line in lines for part in line.split("@")}
     return sorted(part for part in parts if len(part) > 1)
 
 
@@ -83,53 +75,31 @@ def _tokenizer(texts, phrases):
     wholes = [re.escape(phrase) for phrase in sorted(phrases, key=len, reverse=True)]
     pattern = "|".join([*wholes, r" ?[A-Za-z]+", r"\d", r"\s", r"[^\sA-Za-z\d]"])
     splitting = pre_tokenizers.Split(Regex(pattern), behavior="isolated")
-    words = {
-        piece
-        for text in [*texts, "user:", "assistant:"]
-        for piece, _ in splitting.pre_tokenize_str(text)
-    }
-    words |= {
-        f"{space}{word.strip()}"
-        for word in words
-        for space in ("", " ")
-        if word.strip().isalpha()
-    }
+    spoken = [*texts, "user:", "assistant:"]
+    words = {it for text in spoken for it, _ in splitting.pre_tokenize_str(text)}
+    letters = [word.strip() for word in words if word.strip().isalpha()]
+    words |= {f"{space}{word}" for word in letters for space in ("", " ")}
     known = [*SPECIAL, *sorted(words | {*phrases, *"0123456789. \n"})]
-    whole = Tokenizer(
-        models.WordLevel(
-            {word: n for n, word in enumerate(known)}, unk_token="<unknown>"
-        )
-    )
+    numbered = {word: number for number, word in enumerate(known)}
+    whole = Tokenizer(models.WordLevel(numbered, unk_token="<unknown>"))
     whole.pre_tokenizer = splitting
     whole.decoder = decoders.Fuse()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=whole,
-        eos_token="<end>",
-        pad_token="<pad>",
-        unk_token="<unknown>",
-        additional_special_tokens=["<image>"],
-        chat_template=CHAT_TEMPLATE,
-        model_max_length=2048,
-    )
+    marks = {"eos_token": "<end>", "pad_token": "<pad>", "unk_token": "<unknown>"}
+    marks["additional_special_tokens"] = ["<image>"]
+    about = {"chat_template": CHAT_TEMPLATE, "model_max_length": 2048}
+    return PreTrainedTokenizerFast(tokenizer_object=whole, **marks, **about)
 
 
 def _processor(tokenizer):
     from transformers import LlavaProcessor, ViTImageProcessor
 
-    return LlavaProcessor(
-        ViTImageProcessor(
-            size={"height": HEIGHT, "width": 2 * HEIGHT},
-            image_mean=[0.5] * 3,
-            image_std=[DIM] * 3,
-        ),
-        tokenizer,
-        # the processor knows square patches only; of these there are as many as of the strips
-        patch_size=2 * HEIGHT // STRIPS,
-        vision_feature_select_strategy="default",
-        num_additional_image_tokens=1,
-        image_token="<image>",
-        chat_template=CHAT_TEMPLATE,
-    )
+    size = {"height": HEIGHT, "width": 2 * HEIGHT}
+    range_ = {"image_mean": [0.5] * 3, "image_std": [DIM] * 3}
+    # the processor knows square patches only; of these there are as many as of the strips
+    about = {"patch_size": 2 * HEIGHT // STRIPS, "num_additional_image_tokens": 1}
+    about |= {"image_token": "<image>", "chat_template": CHAT_TEMPLATE}
+    about["vision_feature_select_strategy"] = "default"
+    return LlavaProcessor(ViTImageProcessor(size=size, **range_), tokenizer, **about)
 
 
 def _model(tokenizer, seed):
@@ -141,56 +111,32 @@ def _model(tokenizer, seed):
     )
 
     end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
-    size = {
-        "hidden_size": WIDTH,
-        "intermediate_size": 2 * WIDTH,
-        "num_attention_heads": 4,
-        "initializer_range": SPREAD,
-    }
-    config = LlavaConfig(
-        text_config={
-            **size,
-            "model_type": "llama",
-            "vocab_size": len(tokenizer),
-            "num_hidden_layers": DEPTH,
-            "max_position_embeddings": 2048,
-            "bos_token_id": None,
-            "eos_token_id": end,
-            "pad_token_id": pad,
-        },
-        vision_config={
-            **size,
-            "model_type": "vit",
-            "num_hidden_layers": 1,
-            "image_size": (HEIGHT, 2 * HEIGHT),
-            "patch_size": (HEIGHT // STRIPS, 2 * HEIGHT),
-            "hidden_dropout_prob": 0.0,
-            "attention_probs_dropout_prob": 0.0,
-        },
-        image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
-        image_seq_length=STRIPS,
-        vision_feature_layer=-1,
-        vision_feature_select_strategy="default",
-        initializer_range=SPREAD,
-        tie_word_embeddings=False,
-        dtype="float32",
-    )
+    size = {"hidden_size": WIDTH, "intermediate_size": 2 * WIDTH}
+    size |= {"num_attention_heads": 4, "initializer_range": SPREAD}
+    text = {**size, "model_type": "llama", "num_hidden_layers": DEPTH}
+    text |= {"vocab_size": len(tokenizer), "max_position_embeddings": 2048}
+    text |= {"bos_token_id": None, "eos_token_id": end, "pad_token_id": pad}
+    vision = {**size, "model_type": "vit", "num_hidden_layers": 1}
+    vision |= {"image_size": (HEIGHT, 2 * HEIGHT)}
+    vision |= {"patch_size": (HEIGHT // STRIPS, 2 * HEIGHT)}
+    vision |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    about = {"image_token_index": tokenizer.convert_tokens_to_ids("<image>")}
+    about |= {"image_seq_length": STRIPS, "vision_feature_layer": -1}
+    about |= {"vision_feature_select_strategy": "default", "dtype": "float32"}
+    about |= {"initializer_range": SPREAD, "tie_word_embeddings": False}
+    config = LlavaConfig(text_config=text, vision_config=vision, **about)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = LlavaForConditionalGeneration(config)
-        _begin_with_differences(
-            model.model.vision_tower.embeddings.patch_embeddings.projection.weight
-        )
-    model.generation_config = GenerationConfig(
-        do_sample=False, eos_token_id=[end, pad], pad_token_id=pad
-    )
+        patches = model.model.vision_tower.embeddings.patch_embeddings
+        _begin_with_differences(patches.projection.weight)
+    ends = {"eos_token_id": [end, pad], "pad_token_id": pad}
+    model.generation_config = GenerationConfig(do_sample=False, **ends)
     return model
 
 
 def _begin_with_differences(weight):
-    """Of each cell in a strip, half of its features see the left image less the right one, the
-    others the right one.
-    """
+    """Half of a cell's features see the left image less the right one, the others the right one."""
     import torch
 
     features, cell = len(weight) // STRIPS, HEIGHT // STRIPS
@@ -199,10 +145,8 @@ def _begin_with_differences(weight):
         weight.zero_()
         for column in range(STRIPS):
             middle, end = column * features + features // 2, (column + 1) * features
-            left, right = (
-                slice(half + column * cell, half + (column + 1) * cell)
-                for half in (0, HEIGHT)
-            )
+            cells = lambda half, n=column: slice(half + n * cell, half + (n + 1) * cell)
+            left, right = cells(0), cells(HEIGHT)
             comparing, looking = slice(column * features, middle), slice(middle, end)
             weight[comparing, :, :, right] = COMPARING * drawn[comparing, :, :, right]
             weight[comparing, :, :, left] = -COMPARING * drawn[comparing, :, :, right]

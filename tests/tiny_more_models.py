@@ -8,7 +8,9 @@ As in `tiny_model.py` the images move the output. As a script:
 import sys
 from pathlib import Path
 
-WORDS = (
+import yaml
+
+WORDS = [
     "Yes",
     "No",
     "yes",
@@ -23,7 +25,7 @@ WORDS = (
     "the",
     "USER",
     "ASSISTANT",
-)
+]
 SPREAD = 0.15  # as initialiser; with the usual 0.02 the image hardly moves the output
 
 # The wording of the template that LLaVA-1.5 was trained with, without its system line: a space ends
@@ -52,67 +54,46 @@ SMOLVLM = """\
 {%- if add_generation_prompt -%}{{- 'Assistant:' -}}{%- endif -%}
 """
 AROUND_IMAGES = (
-    "<image>",
-    "<fake_token_around_image>",
-    "<global-img>",
-    "<|im_start|>",
+    *("<image>", "<fake_token_around_image>", "<global-img>", "<|im_start|>"),
     "<end_of_utterance>",
 )
 
 
 def build_llava(folder: Path, seed: int = 0) -> Path:
-    """CLIP and a Llama of two layers each, with the tokenizer class of Llama 2 and Vicuna's
-    template.
-    """
+    """CLIP and a Llama of two layers each, with Llama 2's tokenizer and Vicuna's template."""
     from transformers import CLIPImageProcessor, LlavaProcessor
 
     tokenizer = llama_tokenizer()
-    images = CLIPImageProcessor(
-        size={"shortest_edge": 28}, crop_size={"height": 28, "width": 28}
-    )
-    processor = LlavaProcessor(
-        images,
-        tokenizer,
-        patch_size=14,
-        vision_feature_select_strategy="default",
-        num_additional_image_tokens=1,
-        chat_template=VICUNA,
-    )
+    crop = {"height": 28, "width": 28}
+    images = CLIPImageProcessor(size={"shortest_edge": 28}, crop_size=crop)
+    about = {"patch_size": 14, "vision_feature_select_strategy": "default"}
+    about |= {"num_additional_image_tokens": 1, "chat_template": VICUNA}
+    processor = LlavaProcessor(images, tokenizer, **about)
     processor.save_pretrained(folder)
     _seeded(_llava, tokenizer, seed).save_pretrained(folder)
     return Path(folder)
 
 
 def build_smolvlm(folder: Path, seed: int = 0) -> Path:
-    """A SigLIP and a Llama of two layers each, of the class that SmolVLM's checkpoints name
-    (Idefics3).
-    """
+    """A SigLIP and a Llama of two layers each, of SmolVLM's class (Idefics3)."""
     from transformers import Idefics3ImageProcessor, Idefics3Processor
 
     tokenizer = llama_tokenizer(*AROUND_IMAGES)
-    images = Idefics3ImageProcessor(
-        size={"longest_edge": 56}, max_image_size={"longest_edge": 28}
-    )
-    Idefics3Processor(
-        images, tokenizer, image_seq_len=1, chat_template=SMOLVLM
-    ).save_pretrained(folder)
+    most = {"max_image_size": {"longest_edge": 28}}
+    images = Idefics3ImageProcessor(size={"longest_edge": 56}, **most)
+    about = {"image_seq_len": 1, "chat_template": SMOLVLM}
+    Idefics3Processor(images, tokenizer, **about).save_pretrained(folder)
     _seeded(_smolvlm, tokenizer, seed).save_pretrained(folder)
     return Path(folder)
 
 
 def build_instructblip(folder: Path, seed: int = 0) -> Path:
-    """A vision encoder, a query transformer and a T5 of two layers each, with the tokenizer
-    class of T5.
-    """
+    """A vision encoder, a query transformer and a T5 of two layers each, with T5's tokenizer."""
     from transformers import BlipImageProcessor, InstructBlipProcessor
 
-    tokenizer = t5_tokenizer()
-    processor = InstructBlipProcessor(
-        BlipImageProcessor(size={"height": 28, "width": 28}),
-        tokenizer,
-        bert_tokenizer(),
-        num_query_tokens=4,
-    )
+    images = BlipImageProcessor(size={"height": 28, "width": 28})
+    tokenizers = (t5_tokenizer(), bert_tokenizer())
+    processor = InstructBlipProcessor(images, *tokenizers, num_query_tokens=4)
     processor.save_pretrained(folder)
     _seeded(_instructblip, processor, seed).save_pretrained(folder)
     return Path(folder)
@@ -122,14 +103,8 @@ def llama_tokenizer(*special):
     """Llama's tokenizer with special tokens of a model, by themselves `<image>`."""
     from transformers import LlamaTokenizer
 
-    pieces = [
-        "<unk>",
-        "<s>",
-        "</s>",
-        *(f"<0x{n:02X}>" for n in range(256)),
-        "▁",
-        *map(chr, range(33, 127)),
-    ]
+    pieces = ["<unk>", "<s>", "</s>", *(f"<0x{n:02X}>" for n in range(256))]
+    pieces += ["▁", *map(chr, range(33, 127))]
     merges = []
     for word in WORDS:
         made = "▁"
@@ -138,14 +113,10 @@ def llama_tokenizer(*special):
             made += letter
             pieces.append(made)
     vocabulary = {piece: n for n, piece in enumerate(dict.fromkeys(pieces))}
-    return LlamaTokenizer(
-        vocab=vocabulary,
-        merges=list(dict.fromkeys(merges)),
-        add_bos_token=True,
-        pad_token="<pad>",
-        extra_special_tokens=list(special or ("<image>",)),
-        model_max_length=2048,
-    )
+    about = {"add_bos_token": True, "pad_token": "<pad>", "model_max_length": 2048}
+    about["extra_special_tokens"] = list(special or ("<image>",))
+    merges = list(dict.fromkeys(merges))
+    return LlamaTokenizer(vocab=vocabulary, merges=merges, **about)
 
 
 def t5_tokenizer():
@@ -153,87 +124,61 @@ def t5_tokenizer():
 
     words = [(f"▁{word}", -3.0) for word in WORDS]
     letters = [(chr(n), -8.0) for n in range(33, 127)]
-    pieces = [
-        ("<pad>", 0.0),
-        ("</s>", 0.0),
-        ("<unk>", 0.0),
-        ("▁", -2.0),
-        *words,
-        *letters,
-    ]
+    pieces = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -2.0)]
+    pieces += [*words, *letters]
     return T5Tokenizer(vocab=pieces, extra_ids=0)
 
 
 def bert_tokenizer():
     from transformers import BertTokenizer
 
-    words = [word.lower() for word in WORDS] + [
-        c for n in range(33, 127) for c in (chr(n), f"##{chr(n)}")
-    ]
+    letters = [chr(number) for number in range(33, 127)]
+    words = [word.lower() for word in WORDS]
+    words += [sign for letter in letters for sign in (letter, f"##{letter}")]
     pieces = dict.fromkeys(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])
-    return BertTokenizer(
-        vocab={piece: n for n, piece in enumerate(pieces)}, padding_side="right"
-    )
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    return BertTokenizer(vocab=vocabulary, padding_side="right")
 
 
-SIZE = {
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-}
+SIZES = yaml.safe_load("""
+most: &most {hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 2}
+small: &small {hidden_size: 32, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 2,
+               initializer_range: 0.15}
+seen: &seen {image_size: 28, patch_size: 14}
+llama: {<<: *most, model_type: llama, num_key_value_heads: 2, initializer_range: 0.15}
+clip: {<<: [*most, *seen], model_type: clip_vision_model}
+siglip: {<<: [*most, *seen], initializer_range: 0.15}
+blip: {<<: [*small, *seen]}
+queries: {<<: *small, max_position_embeddings: 512}
+t5: {model_type: t5, d_model: 32, d_kv: 16, d_ff: 64, num_layers: 2, num_heads: 2,
+     feed_forward_proj: gated-gelu, decoder_start_token_id: 0}
+""")
+WHOLE = {"initializer_range": SPREAD, "dtype": "float32"}
 
 
 def _llama(tokenizer, end):
-    return {
-        **SIZE,
-        "model_type": "llama",
-        "vocab_size": len(tokenizer),
-        "num_key_value_heads": 2,
-        "initializer_range": SPREAD,
-        "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": end,
-        "pad_token_id": tokenizer.pad_token_id,
-    }
+    own = {"vocab_size": len(tokenizer), "bos_token_id": tokenizer.bos_token_id}
+    own |= {"eos_token_id": end, "pad_token_id": tokenizer.pad_token_id}
+    return {**SIZES["llama"], **own}
 
 
 def _llava(tokenizer):
     from transformers import LlavaConfig, LlavaForConditionalGeneration
 
-    config = LlavaConfig(
-        vision_config={
-            **SIZE,
-            "model_type": "clip_vision_model",
-            "image_size": 28,
-            "patch_size": 14,
-        },
-        text_config=_llama(tokenizer, tokenizer.eos_token_id),
-        image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
-        image_seq_length=4,
-        initializer_range=SPREAD,
-        dtype="float32",
-    )
+    text = _llama(tokenizer, tokenizer.eos_token_id)
+    parts = {"vision_config": SIZES["clip"], "text_config": text}
+    parts["image_token_index"] = tokenizer.convert_tokens_to_ids("<image>")
+    config = LlavaConfig(**parts, image_seq_length=4, **WHOLE)
     return LlavaForConditionalGeneration(config)
 
 
 def _smolvlm(tokenizer):
     from transformers import Idefics3Config, Idefics3ForConditionalGeneration
 
-    config = Idefics3Config(
-        vision_config={
-            **SIZE,
-            "image_size": 28,
-            "patch_size": 14,
-            "initializer_range": SPREAD,
-        },
-        text_config=_llama(
-            tokenizer, tokenizer.convert_tokens_to_ids("<end_of_utterance>")
-        ),
-        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
-        pad_token_id=tokenizer.pad_token_id,
-        initializer_range=SPREAD,
-        dtype="float32",
-    )
+    end = tokenizer.convert_tokens_to_ids("<end_of_utterance>")
+    parts = {"vision_config": SIZES["siglip"], "text_config": _llama(tokenizer, end)}
+    parts["image_token_id"] = tokenizer.convert_tokens_to_ids("<image>")
+    config = Idefics3Config(**parts, pad_token_id=tokenizer.pad_token_id, **WHOLE)
     return Idefics3ForConditionalGeneration(config)
 
 
@@ -241,45 +186,15 @@ def _instructblip(processor):
     import torch
     from transformers import InstructBlipConfig, InstructBlipForConditionalGeneration
 
-    size = {
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-    }
-    config = InstructBlipConfig(
-        vision_config={
-            **size,
-            "image_size": 28,
-            "patch_size": 14,
-            "initializer_range": SPREAD,
-        },
-        qformer_config={
-            **size,
-            "vocab_size": len(processor.qformer_tokenizer),
-            "max_position_embeddings": 512,
-            "initializer_range": SPREAD,
-        },
-        text_config={
-            "model_type": "t5",
-            "vocab_size": len(processor.tokenizer),
-            "d_model": 32,
-            "d_kv": 16,
-            "d_ff": 64,
-            "num_layers": 2,
-            "num_heads": 2,
-            "feed_forward_proj": "gated-gelu",
-            "decoder_start_token_id": 0,
-        },
-        num_query_tokens=4,
-        image_token_index=processor.tokenizer.convert_tokens_to_ids("<image>"),
-        initializer_range=SPREAD,
-        dtype="float32",
-    )
+    sizes = lambda name, tokens: {**SIZES[name], "vocab_size": len(tokens)}
+    parts = {"vision_config": SIZES["blip"], "num_query_tokens": 4}
+    parts["qformer_config"] = sizes("queries", processor.qformer_tokenizer)
+    parts["text_config"] = sizes("t5", processor.tokenizer)
+    image = processor.tokenizer.convert_tokens_to_ids("<image>")
+    config = InstructBlipConfig(**parts, image_token_index=image, **WHOLE)
     model = InstructBlipForConditionalGeneration(config)
-    with (
-        torch.no_grad()
-    ):  # as made they are zero, and then no query asks for anything of its own
+    # as made they are zero, and then no query asks for anything of its own
+    with torch.no_grad():
         model.query_tokens.normal_()
     return model
 
@@ -293,13 +208,13 @@ def _seeded(make, argument, seed):
 
 
 if __name__ == "__main__":
-    builders = {
-        "llava": build_llava,
-        "smolvlm": build_smolvlm,
-        "instructblip": build_instructblip,
-    }
+    named = zip(
+        ("llava", "smolvlm", "instructblip"),
+        (build_llava, build_smolvlm, build_instructblip),
+        strict=True,
+    )
+    builders = dict(named)
     if len(sys.argv) not in (3, 4) or sys.argv[1] not in builders:
-        sys.exit(
-            "usage: python tests/tiny_more_models.py llava|smolvlm|instructblip FOLDER [SEED]"
-        )
+        names = "|".join(builders)
+        sys.exit(f"usage: python tests/tiny_more_models.py {names} FOLDER [SEED]")
     print(builders[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:])))

@@ -1,12 +1,18 @@
-"""A Mask2Former small enough to build in a test: random weights, spread so that some queries are
-sure of a class; classes as given.
-"""
+"""A Mask2Former with random weights, spread so that some queries are sure of a class."""
+
+import yaml
+
+SIZES = yaml.safe_load("""
+backbone: {image_size: 64, embed_dim: 8, depths: [1, 1, 1, 1], num_heads: [1, 1, 2, 2],
+           window_size: 4, out_features: [stage1, stage2, stage3, stage4]}
+whole: {feature_size: 32, mask_feature_size: 32, hidden_dim: 32, encoder_feedforward_dim: 16,
+        dim_feedforward: 16, encoder_layers: 1, decoder_layers: 2, num_attention_heads: 2,
+        num_queries: 10}
+""")
 
 
 def build(folder, classes, seed=0, backbone=None, **shape):
-    """Writes the network with its image processor to a folder, and returns the folder; `backbone`
-    and `shape` are arguments of its configurations in place of small ones.
-    """
+    """Write the network to a folder; `backbone` and `shape` replace parts of its configurations."""
     import torch
     from transformers import (
         Mask2FormerConfig,
@@ -15,31 +21,11 @@ def build(folder, classes, seed=0, backbone=None, **shape):
         SwinConfig,
     )
 
-    small_backbone = {
-        "image_size": 64,
-        "embed_dim": 8,
-        "depths": [1, 1, 1, 1],
-        "num_heads": [1, 1, 2, 2],
-        "window_size": 4,
-        "out_features": ["stage1", "stage2", "stage3", "stage4"],
-    }
-    small = {
-        "feature_size": 32,
-        "mask_feature_size": 32,
-        "hidden_dim": 32,
-        "encoder_feedforward_dim": 16,
-        "dim_feedforward": 16,
-        "encoder_layers": 1,
-        "decoder_layers": 2,
-        "num_attention_heads": 2,
-        "num_queries": 10,
-    }
-    config = Mask2FormerConfig(
-        backbone_config=SwinConfig(**small_backbone | (backbone or {})),
-        id2label=dict(enumerate(classes)),
-        label2id={name: number for number, name in enumerate(classes)},
-        **small | shape,
-    )
+    names = {"id2label": dict(enumerate(classes))}
+    names["label2id"] = {name: number for number, name in enumerate(classes)}
+    seen = SwinConfig(**SIZES["backbone"] | (backbone or {}))
+    whole = SIZES["whole"] | shape
+    config = Mask2FormerConfig(backbone_config=seen, **names, **whole)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = Mask2FormerForUniversalSegmentation(config)

@@ -1,6 +1,4 @@
-"""What `vieval score` leaves: the lines of verdicts, and beside them what all of a run have in
-common.
-"""
+"""What `vieval score` leaves: the lines of verdicts, and their run file."""
 
 import json
 
@@ -26,10 +24,7 @@ def copied(source, target, change=lambda text: text):
 
 def write_rows(path, *rows):
     """Write lines as `vieval score` does, of rows that each say in `provenance` who judged."""
-    runs = {
-        f"run{number}": {"provenance": row["provenance"]}
-        for number, row in enumerate(rows)
-    }
+    runs = {f"run{n}": {"provenance": it["provenance"]} for n, it in enumerate(rows)}
     lines = []
     for run, row in zip(runs, rows, strict=True):
         fields = {name: value for name, value in row.items() if name != "provenance"}

@@ -17,20 +17,10 @@ OPTIONS = StatisticsOptions(draws=100)
 CODES = {"first": FIRST, "second": SECOND, "both_good": BOTH_GOOD, "both_bad": BOTH_BAD}
 
 
-def contest(
-    uid,
-    vote,
-    scheme="four_way",
-    status=Status.OK,
-    group="",
-    tags=(),
-    models=("x", "y"),
-    annotators=(),
-    **said,
-):
-    """`forward`, `reverse` and `paper` are the judge's votes, `preferences` and `scores` what it
-    gives in their place.
-    """
+def contest(uid, vote, scheme="four_way", status=Status.OK, models=("x", "y"), **said):
+    """`forward`, `reverse` and `paper` are the judge's votes; or `preferences` or `scores`."""
+    group, tags = said.pop("group", ""), said.pop("tags", ())
+    annotators = said.pop("annotators", ())
     preferences, scores = said.pop("preferences", {}), said.pop("scores", ())
     words = {order: word for order, word in said.items() if word or order == "paper"}
     votes = Votes(scheme, vote, annotators)
@@ -79,9 +69,7 @@ def table(made, name):
 
 
 def scored(n=120, seed=0, noise=0.2, scheme="four_way", aspects=("O",)):
-    """Contests of two scored candidates, people's votes from thresholds 0.1 and 0.5 on the
-    truth, three to a group.
-    """
+    """Contests of two scored candidates, with votes by thresholds 0.1 and 0.5 on the truth."""
     rng = np.random.default_rng(seed)
     rows = []
     for number in range(n):

@@ -16,9 +16,7 @@ run_process = partial(subprocess.run, capture_output=True, text=True, check=Fals
 
 @contextmanager
 def calls_at_most(limit):
-    """Fail as soon as the code inside, in this thread, has made more than `limit` calls of
-    functions.
-    """
+    """Fail once the code inside, in this thread, has made more than `limit` calls of functions."""
     made = 0
 
     def count(frame, event, argument):

@@ -10,11 +10,10 @@ def unreadable(first):
     asked = []
 
     def reply(request):
-        text = " ".join(
-            part.get("text", "")
-            for turn in request["messages"]
-            for part in _parts(turn["content"])
-        )
+        parts = [
+            part for turn in request["messages"] for part in _parts(turn["content"])
+        ]
+        text = " ".join(part.get("text", "") for part in parts)
         asked.extend(["x"] * ("a red cube" in text))
         if "a red cube" in text and len(asked) <= first:
             return "nothing"

@@ -153,17 +153,18 @@ def test_the_shape_of_a_batch_is_looked_at_before_any_of_it(batch, message):
     refuses(message, conversion.columns, {"images": batch}, "x")
 
 
+INTEGERS, ABSENT = (
+    {"images": [PIXELS] * 7 + [PIXELS.astype(int)]},
+    {"images a": [PIXELS]},
+)
+ABSENT |= {"images b": [None]}
+
+
 @pytest.mark.parametrize(
     ("given", "wrong"),
     [
-        (
-            {"images": [PIXELS] * 7 + [PIXELS.astype(int)]},
-            r"images\[7\]: an array of int",
-        ),
-        (
-            {"images a": [PIXELS], "images b": [None]},
-            r"images b\[0\]: NoneType is not an",
-        ),
+        (INTEGERS, r"images\[7\]: an array of int"),
+        (ABSENT, r"images b\[0\]: NoneType is not an"),
     ],
 )
 def test_nothing_is_converted_where_one_is_no_image(given, wrong, monkeypatch):
@@ -177,12 +178,10 @@ def test_which_of_several_holds_wrong_values():
     refuses(wrong, conversion.columns, given, "x")
 
 
-ALONE = ["a.png", b"x", PICTURE, Path("a.png"), Image(b"x"), 3, PIXELS]
+ALONE = ["a.png", b"x", PICTURE, Path("a.png"), Image(b"x"), 3, PIXELS, {b"x"}]
 
 
-@pytest.mark.parametrize(
-    "values", [*ALONE, PIXELS[None, None], {"output": PIXELS}, {b"x"}]
-)
+@pytest.mark.parametrize("values", [*ALONE, PIXELS[None, None], {"output": PIXELS}])
 def test_one_image_is_not_several(values):
     several = "^images .* list of images"
     refuses(several, conversion.columns, {"images": values}, "x")
@@ -236,18 +235,14 @@ def test_what_is_no_sample_is_told_with_its_number(values, told):
     refuses(told, conversion.samples, values)
 
 
-FEW = "images and prompts must have the same length, got 2 images and 1 prompt"
-NO_PROMPTS = "prompts is NoneType; pass a list of strings, or one string for all"
-
-
 @pytest.mark.parametrize(
     ("prompts", "message"),
     [
-        (["a"], FEW),
+        (["a"], "must have the same length, got 2 images and 1 prompt"),
         (["a", "b", "c"], "2 images and 3 prompts"),
         ([1, 2], "prompts must be strings, got int 1"),
         ([], "2 images and 0 prompts"),
-        (None, NO_PROMPTS),
+        (None, "prompts is NoneType; pass a list of strings, or one string"),
         ({"a": 1, "b": 2}, "prompts is dict; pass"),
         (itertools.repeat("a"), "2 images and more prompts"),
     ],

@@ -8,16 +8,8 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pytest
 
-from vieval_plugin import (
-    Contest,
-    Image,
-    Judge,
-    Sample,
-    SampleId,
-    Verdicts,
-    VievalError,
-    config,
-)
+from tests.builders import a_contest, a_sample
+from vieval_plugin import Image, Judge, Verdicts, VievalError, config
 
 PIXELS = np.random.RandomState(0).randint(0, 256, (3, 16, 16, 3)).astype(np.uint8)
 WAYS = {
@@ -77,9 +69,8 @@ def test_other_processes_open_it_again(method):
 
 
 def test_samples_verdicts_and_errors_cross_too():
-    identity = SampleId("own", "tig", "m", "1")
-    sample = Sample(identity, {"output": Image(b"x")}, {"prompt": "x"})
-    contest = Contest(SampleId("own", "tig", "", "1"), (sample, sample))
+    sample = a_sample(images={"output": Image(b"x")}, prompt="x")
+    contest = a_contest(images={"output": Image(b"x")})
     with Judge("sharpness", options={"store": {"use": False}}) as judge:
         judge.score(PIXELS, "x")
     for value in (sample, contest, judge.last, judge.options, judge.last[0]):

@@ -54,13 +54,6 @@ def test_scores_are_those_of_evaluate(judge, server, tmp_path):
     assert judge.score(shown, prompts).tolist() == [one.scores["O"] for one in apart]
 
 
-def test_connections_stay_open(judge, server):
-    for number in range(5):
-        judge.score(PIXELS[number : number + 1], "x")
-    # with the one that asks whether schemas are enforced
-    assert server.stats()["requests"] == judge.progress.usage.calls == 11
-
-
 async def test_a_running_loop_is_no_hindrance(judge):
     here = judge.score(PIXELS[:2], "x")
     asked = judge.score_async(PIXELS[:2], "x"), judge.judge_async([])
@@ -115,10 +108,10 @@ def plainer(body):
 
 def test_a_judge_of_pairs_prefers_what_it_votes_for_in_whichever_order(store):
     plain, noisy = np.zeros((16, 16, 3), np.uint8), PIXELS[0]
-    whole = {"kind": "tig", "texts": {"prompt": "x"}}
+    row = {"kind": "tig", "texts": {"prompt": "x"}}
+    shown = {"a": plain, "b": noisy}.items()
     rows = [
-        {**whole, "images": {"output": one}, "image_model": name}
-        for name, one in (("a", plain), ("b", noisy))
+        {**row, "images": {"output": it}, "image_model": name} for name, it in shown
     ]
     identity = SampleId("own", "tig", "", "1")
     contest = Contest(identity, tuple(conversion.samples(rows)))

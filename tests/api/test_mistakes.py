@@ -36,13 +36,10 @@ def judge():
 
 
 #: Names in the calls of `mistakes.jsonl`, which are Python as a user types it.
-NAMES = {
-    one.__name__: one
-    for one in (Backbone, Contest, Image, Judge, Path, Sample, SampleId, Votes)
-}
-NAMES |= {"evaluate": evaluate, "score_matrix": score_matrix, "PIL": PIL}
+TYPES = (Backbone, Contest, Image, Judge, Path, Sample, SampleId, Votes)
+NAMES = {one.__name__: one for one in (*TYPES, evaluate, score_matrix)}
 NAMES |= {"ID": ID, "OUTPUT": OUTPUT, "PIXELS": PIXELS, "SAMPLE": SAMPLE}
-NAMES |= {"SERVER": SERVER}
+NAMES |= {"SERVER": SERVER, "PIL": PIL}
 
 
 @pytest.mark.parametrize(*table("mistakes.jsonl"))
@@ -66,9 +63,8 @@ def test_errors_of_the_users_own_code_stay_what_they_are(judge):
 
 
 def test_lists_serve_where_tuples_are_kept():
-    contest = Contest(
-        ID, [SAMPLE, SAMPLE], Votes("two_way", "first", ["first"]), tags=("a",)
-    )
+    votes = Votes("two_way", "first", ["first"])
+    contest = Contest(ID, [SAMPLE, SAMPLE], votes, tags=("a",))
     assert contest.candidates == (SAMPLE, SAMPLE)
     assert contest.votes.annotators == ("first",)
     assert Sample(ID, OUTPUT, tags=["a"]).tags == ("a",)

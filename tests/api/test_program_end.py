@@ -1,9 +1,10 @@
 """Judges that are open when the program ends, however it does."""
 
-import subprocess
 import sys
 
 import pytest
+
+from tests.work import run_process
 
 # measures without weights, as a network would: with something to close in the thread that opened it
 HEAD = """
@@ -75,8 +76,7 @@ LINES = {
 
 
 def ended(*command):
-    kept = {"capture_output": True, "text": True, "timeout": 120}
-    return subprocess.run([sys.executable, *command], check=False, **kept)
+    return run_process([sys.executable, *command], timeout=120)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """The Python of docs/guides/scoring.md, run as it stands: as a notebook and as a script."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.fake_server import FakeServer
+from tests.work import run_process
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "scoring.md"
 
@@ -23,8 +25,7 @@ def blocks(server, store, tmp_path, monkeypatch):
 def test_as_a_script_without_a_loop(blocks, tmp_path):
     script = tmp_path / "page.py"
     script.write_text("\n".join(blocks))
-    kept = {"capture_output": True, "text": True, "timeout": 600}
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, **kept)
+    done = run_process([sys.executable, script], cwd=tmp_path, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")
     assert "(3,) float64" in done.stdout
     assert done.stdout.count("\nok {'SC': ") == 2
@@ -32,8 +33,6 @@ def test_as_a_script_without_a_loop(blocks, tmp_path):
 
 @pytest.fixture
 def slow():
-    from tests.fake_server import FakeServer
-
     with FakeServer(latency=0.3) as running:
         yield running
 
@@ -58,9 +57,8 @@ def test_as_a_notebook(blocks, slow, tmp_path):
     pytest.importorskip("ipykernel")
     cells = [one.replace("asyncio.run(both())", "await both()") for one in blocks]
     cells += [INTERRUPTED.replace("SLOW", slow.base_url), "verdicts"]
-    notebook = nbformat.v4.new_notebook(
-        cells=list(map(nbformat.v4.new_code_cell, cells))
-    )
+    code = [*map(nbformat.v4.new_code_cell, cells)]
+    notebook = nbformat.v4.new_notebook(cells=code)
     about = {"timeout": 600, "resources": {"metadata": {"path": tmp_path}}}
     nbclient.NotebookClient(notebook, kernel_name="python3", **about).execute()
     outputs = [out for cell in notebook.cells for out in cell.outputs]

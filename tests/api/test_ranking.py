@@ -38,9 +38,8 @@ def named(value):
 def folder(tmp_path, monkeypatch):
     """A folder with images of two generators, their verdicts and two judges of a benchmark."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "vieval.yaml").write_text(
-        "statistics: {draws: 50}\nstore: {use: false}\n"
-    )
+    options = "statistics: {draws: 50}\nstore: {use: false}\n"
+    (tmp_path / "vieval.yaml").write_text(options)
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     rows = [f"p{number:02},a field of grain {number}\n" for number in range(NUMBER)]
@@ -122,14 +121,6 @@ def frame(column="image_model"):
     return pandas.DataFrame(rows)
 
 
-def arrow():
-    return pytest.importorskip("pyarrow").Table.from_pandas(frame())
-
-
-def polars():
-    return pytest.importorskip("polars").from_pandas(frame())
-
-
 GIVEN = {
     "runs": lambda results: results.runs,
     "records": lambda results: results.records,
@@ -137,8 +128,8 @@ GIVEN = {
     "results": lambda results: [results],
     "frame": lambda results: [frame()],
     "generator": lambda results: [frame("generator")],
-    "arrow": lambda results: [arrow()],
-    "polars": lambda results: [polars()],
+    "arrow": lambda _: [pytest.importorskip("pyarrow").Table.from_pandas(frame())],
+    "polars": lambda _: [pytest.importorskip("polars").from_pandas(frame())],
 }
 
 

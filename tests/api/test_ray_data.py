@@ -25,25 +25,19 @@ def judge(data, out, batch=16, block=1 << 14, tasks=20):
     from vieval_plugin import JudgeBatches
 
     context = DataContext.get_current()
-    context.checkpoint_config = CheckpointConfig(
-        "uid", f"{out}-checkpoints", delete_checkpoint_on_success=False
-    )
+    kept = {"delete_checkpoint_on_success": False}
+    context.checkpoint_config = CheckpointConfig("uid", f"{out}-checkpoints", **kept)
     # bytes of rows that are judged before their checkpoint is written
     context.target_min_block_size, context.target_max_block_size = 1, block
-    judged = ray.data.read_parquet(str(data), override_num_blocks=tasks).map_batches(
-        JudgeBatches,
-        fn_constructor_kwargs={"name": "viescore", "keep": True},
-        batch_size=batch,
-        compute=ray.data.ActorPoolStrategy(size=1),
-    )
+    read = ray.data.read_parquet(str(data), override_num_blocks=tasks)
+    made = {"fn_constructor_kwargs": {"name": "viescore", "keep": True}}
+    made["compute"] = ray.data.ActorPoolStrategy(size=1)
+    judged = read.map_batches(JudgeBatches, batch_size=batch, **made)
     judged.write_parquet(str(out))
 
 
-START = {
-    "address": "local",
-    "num_cpus": 4,
-    "include_dashboard": False,
-}  # the filter of checkpoints takes some
+# the filter of checkpoints takes some
+START = {"address": "local", "num_cpus": 4, "include_dashboard": False}
 
 
 def environment(tmp_path, server):
@@ -109,7 +103,6 @@ def test_a_failed_job_goes_on_from_its_checkpoints(tmp_path, monkeypatch):
             judge(data, out, batch=2, block=1 << 11, tasks=2)
         finally:
             ray.shutdown()
-            signal.signal(
-                signal.SIGTERM, signal.SIG_DFL
-            )  # Ray leaves a handler of its own
+            # Ray leaves a handler of its own
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
         check(out, server, kept, count)

@@ -14,21 +14,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from shlex import split
 
 _TRACEBACK = re.compile(
     r"Traceback \(most recent call last\)|Task exception was never retrieved|was never awaited"
 )
-_MEMORY = (
-    12 << 30
-)  # bytes of address space: whatever fills that would have filled the machine
+# bytes of address space: whatever fills that would have filled the machine
+_MEMORY = 12 << 30
 
 
 @dataclass
 class Limits:
-    """The limits that every client is given: seconds without a byte, tries, seconds without an
-    answer.
-    """
+    """The limits of every client: seconds without a byte, tries, and seconds without an answer."""
 
     timeout: float = 2.0
     retries: int = 3
@@ -37,9 +34,8 @@ class Limits:
     @property
     def longest_question(self) -> float:
         """Seconds that all tries of one question may take, with doubling waits between them."""
-        return sum(
-            1.5 * min(0.5 * 2.0**tried, 20.0) for tried in range(self.retries)
-        ) + ((self.retries + 1) * 2 * self.timeout)
+        waits = (min(0.5 * 2.0**tried, 20.0) for tried in range(self.retries))
+        return 1.5 * sum(waits) + (self.retries + 1) * 2 * self.timeout
 
 
 LIMITS = Limits()
@@ -47,9 +43,7 @@ LIMITS = Limits()
 
 @dataclass
 class Ended:
-    """How a process ended: its exit code (negative: the signal that killed it), what it printed,
-    and its time.
-    """
+    """How a process ended: its exit code (negative: a signal), what it printed, and its time."""
 
     code: int
     out: str
@@ -116,25 +110,15 @@ def all_ended(clients: Sequence[Client], seconds: float) -> list[Ended]:
 
 
 class Workshop:
-    """Starts clients in a folder of their own, each with a key of its own by which the server
-    knows it.
-    """
+    """Starts clients in a folder of their own, each with its own key."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.keys: list[str] = []
         self._lock = threading.Lock()
 
-    def start(
-        self,
-        command: Sequence[str | Path],
-        options: Path,
-        wrapped: str = "",
-        own_mounts: bool = False,
-    ) -> Client:
-        """Start a command with an options file; `wrapped` is shell code before it, which
-        `own_mounts` lets mount.
-        """
+    def start(self, command, options, wrapped="", own_mounts=False):
+        """Start a command; `wrapped` is shell code before it, which may mount with `own_mounts`."""
         with self._lock:
             number = len(self.keys)
             self.keys.append(f"sk-attack-{number:04d}-{os.urandom(8).hex()}")
@@ -142,104 +126,45 @@ class Workshop:
         kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV")
         environment = {name: os.environ[name] for name in kept if name in os.environ}
         environment |= {"OPENAI_API_KEY": self.keys[-1], "VIEVAL_CONFIG": str(options)}
-        environment |= {
-            "XDG_CACHE_HOME": str(self.folder / "cache"),
-            "CUDA_VISIBLE_DEVICES": "",
-        }
-        environment |= {
-            "HF_HUB_OFFLINE": "1",
-            "HF_DATASETS_OFFLINE": "1",
-            "TOKENIZERS_PARALLELISM": "false",
-        }
-
+        cache = str(self.folder / "cache")
+        environment |= {"XDG_CACHE_HOME": cache, "CUDA_VISIBLE_DEVICES": ""}
+        environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+        environment["TOKENIZERS_PARALLELISM"] = "false"
         # by a shell, as code between fork and exec is not safe where threads run
-        shell = [
-            "sh",
-            "-c",
-            f'ulimit -v {_MEMORY >> 10} && {wrapped or "true"} && exec "$@"',
-            "sh",
-        ]
+        line = f'ulimit -v {_MEMORY >> 10} && {wrapped or "true"} && exec "$@"'
+        mounting = ("unshare", "-rm") if own_mounts else ()
+        whole = [*mounting, "sh", "-c", line, "sh", *map(str, command)]
         with prints[0].open("w") as out, prints[1].open("w") as err:
-            process = subprocess.Popen(
-                [
-                    *(("unshare", "-rm") if own_mounts else ()),
-                    *shell,
-                    *map(str, command),
-                ],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                cwd=self.folder,
-                start_new_session=True,
-                text=True,
-            )
+            pipes = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err}
+            about = {"cwd": self.folder, "start_new_session": True, "text": True}
+            process = subprocess.Popen(whole, env=environment, **pipes, **about)
         return Client(process, prints, self.keys[number])
 
     def leaked(self) -> list[str]:
         """Files below the folder in which a key stands."""
-        wanted = re.compile(
-            b"|".join(re.escape(key.encode()) for key in self.keys) or b"(?!)"
-        )
-        files = (
-            path
-            for path in self.folder.rglob("*")
-            if path.is_file() and not path.is_symlink()
-        )
-        return [
-            str(path.relative_to(self.folder))
-            for path in files
-            if wanted.search(path.read_bytes())
-        ]
+        keys = b"|".join(re.escape(key.encode()) for key in self.keys)
+        wanted = re.compile(keys or b"(?!)")
+        paths = (path for path in self.folder.rglob("*") if not path.is_symlink())
+        files = (path for path in paths if path.is_file())
+        leaking = (path for path in files if wanted.search(path.read_bytes()))
+        return [str(path.relative_to(self.folder)) for path in leaking]
 
 
-def score(
-    samples: Path, out: Path, judge: str = "viescore", *more: str
-) -> list[str | Path]:
-    return [
-        sys.executable,
-        "-m",
-        "vieval_plugin",
-        "score",
-        samples,
-        "--judge",
-        judge,
-        "--out",
-        out,
-        *more,
-    ]
+def score(samples, out, judge="viescore"):
+    command = [sys.executable, *split("-m vieval_plugin score"), samples]
+    return [*command, "--judge", judge, "--out", out]
 
 
-def lmms_eval(tasks: str, limit: int, out: Path) -> list[str | Path]:
-    what = ["--model", "vieval_openai", "--tasks", tasks, "--limit", str(limit)]
-    return [
-        sys.executable,
-        "-m",
-        "lmms_eval",
-        *what,
-        "--output_path",
-        out,
-        "--log_samples",
-    ]
+def lmms_eval(tasks, limit, out):
+    line = f"-m lmms_eval --model vieval_openai --tasks {tasks} --limit {limit}"
+    return [sys.executable, *split(line), "--output_path", out, "--log_samples"]
 
 
-def options(
-    path: Path, base_url: str, store: Path, concurrent: int = 64, **backbone: Any
-) -> Path:
+def options(path, base_url, store, concurrent=64, **backbone):
     """Write an options file (JSON is YAML) in which everything is quick, and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     judge = {"model": "attack", "base_url": base_url, "num_concurrent": concurrent}
-    judge |= {
-        "timeout": LIMITS.timeout,
-        "retries": LIMITS.retries,
-        "patience": LIMITS.patience,
-        "sight_check": False,
-    }
-    judge |= backbone
-    document = {
-        "store": {"path": str(store)},
-        "backbones": {"judge": judge},
-        "statistics": {"draws": 10},
-    }
-    path.write_text(json.dumps(document))
+    judge |= {**vars(LIMITS), "sight_check": False, **backbone}
+    document = {"store": {"path": str(store)}, "backbones": {"judge": judge}}
+    path.write_text(json.dumps({**document, "statistics": {"draws": 10}}))
     return path

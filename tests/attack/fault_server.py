@@ -45,19 +45,15 @@ _ASKED_NAMES = re.compile(r'"score":\s*\[([a-z0-9_, ]+)\]')
 
 
 def picture_name(data: bytes) -> str:
-    """A name for what an image file shows: of a PNG its header and pixels, whatever else is in
-    the file.
-    """
+    """A name for what an image file shows: of a PNG its header and pixels."""
     if not data.startswith(b"\x89PNG\r\n\x1a\n"):
         return hashlib.sha256(data).hexdigest()[:16]
     place, header, packed = 8, b"", b""
     while place + 8 <= len(data):
         length, kind = struct.unpack(">I4s", data[place : place + 8])
         body = data[place + 8 : place + 8 + length]
-        header, packed = (
-            (body if kind == b"IHDR" else header),
-            packed + (body if kind == b"IDAT" else b""),
-        )
+        header = body if kind == b"IHDR" else header
+        packed += body if kind == b"IDAT" else b""
         place += 12 + length
     try:
         pixels = zlib.decompressobj().decompress(packed, _MOST_PIXELS)
@@ -67,9 +63,7 @@ def picture_name(data: bytes) -> str:
 
 
 def question_name(marker: str, pictures: Sequence[str], count: int) -> str:
-    """A question: the `[[marker]]` in its text, if any, the pictures in order, how many scores
-    (0: a probability).
-    """
+    """A question: its `[[marker]]`, the pictures in order, how many scores (0: a probability)."""
     return f"{marker}|{' '.join(pictures)}|{count}"
 
 
@@ -81,9 +75,8 @@ def right_scores(question: str, count: int) -> list[float]:
 
 def right_probability(question: str) -> float:
     """The only probability of "Yes" that this question deserves, 0.001 to 0.999."""
-    return (
-        int.from_bytes(hashlib.sha256(question.encode()).digest()[:4], "big") % 999 + 1
-    ) / 1000
+    digest = hashlib.sha256(question.encode()).digest()
+    return (int.from_bytes(digest[:4], "big") % 999 + 1) / 1000
 
 
 # -- what was asked
@@ -109,9 +102,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Again:
-    """A conversation asked although its reply had been delivered: which and when it was, and
-    when it was asked again.
-    """
+    """A conversation asked although its reply had been delivered, and when."""
 
     conversation: str
     reply: str
@@ -156,9 +147,7 @@ class Plan:
 
 
 class FaultServer:
-    """Use as `with FaultServer() as server`; `server.plan` may be replaced at any time,
-    `server.asked` is the log.
-    """
+    """The server: `server.plan` may be replaced at any time, `server.asked` is the log."""
 
     def __init__(self, plan: Plan | None = None) -> None:
         self.plan = plan or Plan()
@@ -195,17 +184,12 @@ class FaultServer:
             self._times.clear()
 
     def log(self) -> list[str]:
-        """Every request as a line of JSON, for people; of the key as much as tells clients
-        apart.
-        """
-        shown = (
-            {"fault": one.fault.name, "session": one.session[:14]}
-            for one in self.asked.copy()
-        )
-        return [
-            json.dumps({**vars(one), **less})
-            for one, less in zip(self.asked.copy(), shown, strict=False)
-        ]
+        """Every request as a line of JSON, with only the beginning of its key."""
+        requests = []
+        for one in self.asked.copy():
+            less = {"fault": one.fault.name, "session": one.session[:14]}
+            requests.append(json.dumps({**vars(one), **less}))
+        return requests
 
     def answers(self) -> int:
         """How many replies worth keeping were sent since `forget`."""
@@ -216,14 +200,12 @@ class FaultServer:
         found, delivered = [], dict[str, Asked]()
         for one in sorted(self.asked.copy(), key=lambda asked: asked.began):
             before = delivered.get(one.conversation)
-            if (
-                before is not None
-                and before.sent is not None
-                and before.sent < one.began
-            ):
+            sent = before.sent if before is not None else None
+            if sent is not None and sent < one.began:
                 clients = "itself" if one.session == before.session else "another"
-                reply = f"{before.fault.name}, {one.began - before.sent:.2f} s later by {clients}"
-                found.append(Again(one.conversation, reply, before.sent, one.began))
+                late = f"{one.began - sent:.2f} s later by {clients}"
+                reply = f"{before.fault.name}, {late}"
+                found.append(Again(one.conversation, reply, sent, one.began))
             if one.delivered and before is None:
                 delivered[one.conversation] = one
         return found
@@ -239,9 +221,7 @@ class FaultServer:
 
     def _listen(self, serve: Any) -> socket.socket:
         listening = socket.create_server(("127.0.0.1", 0), backlog=256)
-        threading.Thread(
-            target=self._accept, args=(listening, serve), daemon=True
-        ).start()
+        _begin(self._accept, listening, serve)
         return listening
 
     def _accept(self, listening: socket.socket, serve: Any) -> None:
@@ -254,9 +234,7 @@ class FaultServer:
                 connection.close()
                 continue
             self._open.add(connection)
-            threading.Thread(
-                target=self._guarded, args=(connection, serve), daemon=True
-            ).start()
+            _begin(self._guarded, connection, serve)
 
     def _guarded(self, connection: socket.socket, serve: Any) -> None:
         try:
@@ -273,9 +251,7 @@ class FaultServer:
                 connection.close()
 
     def _serve(self, connection: socket.socket) -> None:
-        """Answer one request after another; what the client did with an answer shows in what it
-        does next.
-        """
+        """Answer one request after another; the next one shows what the client did with the last."""
         stream, last = connection.makefile("rb"), None
         while len(self.asked) < _MOST_REQUESTS and time.monotonic() < self._dies:
             try:
@@ -287,9 +263,8 @@ class FaultServer:
             if request is None:
                 return
             wire = Wire(connection)
-            if not request.path.endswith(
-                "/v1/chat/completions"
-            ):  # GET /v1/models, /tokenize
+            # GET /v1/models, /tokenize
+            if not request.path.endswith("/v1/chat/completions"):
                 wire.reply(404, {"error": {"message": "nothing here"}})
                 continue
             last = self._answer(wire, _named(request))
@@ -297,18 +272,14 @@ class FaultServer:
                 return self._wait_for_end(connection, last)
 
     def _serve_stranger(self, connection: socket.socket) -> None:
-        """What redirects point to: nobody should come here, and who does is told invented
-        scores.
-        """
+        """The target of redirects, which no client should follow; it invents scores."""
         stream = connection.makefile("rb")
         while (request := _read(stream)) is not None:
             self.redirected += 1
             _replies_to(_named(request)).invented(Wire(connection))
 
     def _wait_for_end(self, connection: socket.socket, last: Asked) -> None:
-        """Let the client read to the end before the connection goes away, and see whether it
-        did.
-        """
+        """Let the client read to the end before the connection closes, and note whether it did."""
         try:
             connection.settimeout(5.0)
             connection.shutdown(socket.SHUT_WR)
@@ -321,13 +292,8 @@ class FaultServer:
         with self._lock:
             number = self._times[request.conversation]
             self._times[request.conversation] += 1
-            one = Asked(
-                request.question,
-                request.conversation,
-                request.key,
-                RIGHT,
-                time.monotonic(),
-            )
+            names = (request.question, request.conversation, request.key)
+            one = Asked(*names, RIGHT, time.monotonic())
             one.fault = self._drawn(request, number)
             if request.about_images:
                 self.asked.append(one)
@@ -352,11 +318,8 @@ class FaultServer:
         fault = plan.cursed.get(marker)
         if fault is None:
             draw = random.Random(f"{plan.seed} {request.conversation} {number}")
-            kinds = [
-                kind
-                for kind in plan.kinds
-                if kind.of in (None, LIKELIHOOD if request.likelihood else CHAT)
-            ]
+            own = (None, LIKELIHOOD if request.likelihood else CHAT)
+            kinds = [kind for kind in plan.kinds if kind.of in own]
             if not kinds or draw.random() >= plan.share:
                 return RIGHT
             [fault] = draw.choices(kinds, [kind.weight for kind in kinds])
@@ -386,11 +349,8 @@ def _read(stream: Any) -> _Request | None:
     except ValueError:
         return None
     parts = first.split(" ")
-    return _Request(
-        parts[1] if len(parts) > 1 else "",
-        headers,
-        document if isinstance(document, dict) else {},
-    )
+    path = parts[1] if len(parts) > 1 else ""
+    return _Request(path, headers, document if isinstance(document, dict) else {})
 
 
 def _named(request: _Request) -> _Request:
@@ -398,11 +358,8 @@ def _named(request: _Request) -> _Request:
     texts, pictures, said = list[str](), list[str](), list[str]()
     for message in request.body.get("messages", []):
         content = message.get("content")
-        for part in (
-            content
-            if isinstance(content, list)
-            else [{"type": "text", "text": content}]
-        ):
+        is_list = isinstance(content, list)
+        for part in content if is_list else [{"type": "text", "text": content}]:
             if part.get("type") == "image_url":
                 data = base64.b64decode(part["image_url"]["url"].partition(",")[2])
                 pictures.append(picture_name(data))
@@ -410,21 +367,21 @@ def _named(request: _Request) -> _Request:
             else:
                 texts.append(str(part.get("text")))
                 said.append(texts[-1])
-    first = next(
-        (text for text in texts if _MARKER.search(text) or _ASKED_NAMES.search(text)),
-        texts[0] if texts else "",
-    )
+    asking = lambda text: _MARKER.search(text) or _ASKED_NAMES.search(text)
+    first = next(filter(asking, texts), texts[0] if texts else "")
     marker, names = _MARKER.search(first), _ASKED_NAMES.search(first)
     request.likelihood = bool(request.body.get("logprobs"))
     request.count = len(names[1].split(",")) if names and not request.likelihood else 0
     request.about_images = bool(pictures)
-    request.question = question_name(
-        marker[1] if marker else "", pictures, request.count
-    )
-    request.conversation = hashlib.sha256(
-        "\0".join([str(request.likelihood), *said]).encode()
-    ).hexdigest()[:16]
+    name = marker[1] if marker else ""
+    request.question = question_name(name, pictures, request.count)
+    whole = "\0".join([str(request.likelihood), *said]).encode()
+    request.conversation = hashlib.sha256(whole).hexdigest()[:16]
     return request
+
+
+def _begin(function: Any, *arguments: Any) -> None:
+    threading.Thread(target=function, args=arguments, daemon=True).start()
 
 
 def _replies_to(request: _Request, elsewhere: str = "") -> Replies:
@@ -434,14 +391,5 @@ def _replies_to(request: _Request, elsewhere: str = "") -> Replies:
     else:
         right = right_scores(request.question, request.count)
         wrong = [round((score * 10 + 37) % 100) / 10 for score in right]
-    return Replies(
-        right=right,
-        wrong=wrong,
-        schema=request.body.get("response_format", {})
-        .get("json_schema", {})
-        .get("schema")
-        or {},
-        key=request.key,
-        elsewhere=elsewhere,
-        path=request.path,
-    )
+    form = request.body.get("response_format", {}).get("json_schema", {})
+    return Replies(right, wrong, form.get("schema") or {}, request.key, elsewhere)

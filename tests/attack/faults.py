@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import cache
+from string import Template
 from typing import Any
 
 CHAT, LIKELIHOOD = "chat", "likelihood"
@@ -32,30 +33,21 @@ class Wire:
 
     def raw(self, *pieces: str | bytes) -> None:
         """Bytes as they are, texts in UTF-8."""
-        self._socket.sendall(
-            b"".join(
-                piece.encode() if isinstance(piece, str) else piece for piece in pieces
-            )
-        )
+        encoded = [one.encode() if isinstance(one, str) else one for one in pieces]
+        self._socket.sendall(b"".join(encoded))
 
     def reply(
         self, code: int, body: Any, *headers: str, length: int | None = None
     ) -> None:
         """A whole answer; `length` is what it says of its length, where that is a lie."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.head(
-            code, f"Content-Length: {len(data) if length is None else length}", *headers
-        )
-        self.raw(data)
-
-    def head(self, code: int, *headers: str, version: str = "HTTP/1.1") -> None:
-        self.raw(head_of(code, *headers, version=version))
+        said = len(data) if length is None else length
+        self.raw(head_of(code, f"Content-Length: {said}", *headers), data)
 
     def reset(self) -> None:
         """Tear the connection, so that the client sees an error and not an end."""
-        self._socket.setsockopt(
-            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-        )
+        linger = struct.pack("ii", 1, 0)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         self._socket.close()
         self.over = True
 
@@ -80,53 +72,47 @@ class Wire:
 
 def head_of(code: int, *headers: str, version: str = "HTTP/1.1") -> str:
     """What stands above a body."""
-    return "\r\n".join(
-        [
-            f"{version} {code} Whatever",
-            "Content-Type: application/json",
-            *headers,
-            "",
-            "",
-        ]
-    )
+    first = (f"{version} {code} Whatever", "Content-Type: application/json")
+    return "\r\n".join([*first, *headers, "", ""])
 
 
 @dataclass(frozen=True)
 class Replies:
-    """What can be said to one request: the right answer and an invented one, scores of a chat or
-    a probability.
-    """
+    """The right and the invented answer to one request: scores of a chat, or a probability."""
 
     right: Any
     wrong: Any
     schema: dict[str, Any]
     key: str
     elsewhere: str
-    path: str
 
-    def chat(
-        self, content: Any, finish: str = "stop", **message: Any
-    ) -> dict[str, Any]:
+    def chat(self, content: Any, finish: str = "stop", **more: Any) -> dict[str, Any]:
         """An answer with this content."""
-        said = {"role": "assistant", "content": content, **message}
-        return {
-            "id": "chatcmpl-1",
-            "object": "chat.completion",
-            "model": "attack",
-            "choices": [{"index": 0, "message": said, "finish_reason": finish}],
-            "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
-        }
+        said = {"role": "assistant", "content": content, **more}
+        named = {"id": "chatcmpl-1", "object": "chat.completion", "model": "attack"}
+        choice = {"index": 0, "message": said, "finish_reason": finish}
+        usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+        return {**named, "choices": [choice], "usage": usage}
 
     def listed(self, *pairs: tuple[str, Any]) -> dict[str, Any]:
         """An answer that lists log-probabilities of its first token."""
-        entries = [
-            {"token": token, "logprob": value, "bytes": None} for token, value in pairs
-        ]
+        entries = [{"token": name, "logprob": p, "bytes": None} for name, p in pairs]
+        content = [{**one, "top_logprobs": entries} for one in entries[:1]]
         answer = self.chat("Yes")
-        answer["choices"][0]["logprobs"] = {
-            "content": [{**one, "top_logprobs": entries} for one in entries[:1]]
-        }
+        answer["choices"][0]["logprobs"] = {"content": content}
         return answer
+
+    def filled(self, text: str) -> str:
+        """A text with the answers and scores that its names in `$` stand for."""
+        count = len(self.wrong)
+        values = {"right": scored(self.right), "wrong": scored(self.wrong)}
+        values |= {"rights": str(self.right), "wrongs": str(self.wrong)}
+        values |= {"first": "".join(map(str, self.right[:1]))}
+        values |= {"tens": str([10.0] * count)}
+        values |= {"ten": scored([10.0] * count), "torn": values["wrong"][:-9]}
+        repeated = {name: ", ".join([name] * count) for name in ("NaN", "1e999")}
+        values |= {"nans": repeated["NaN"], "huge": repeated["1e999"]}
+        return Template(text).substitute(values)
 
     def _answer(self, value: Any, reasoning: str) -> dict[str, Any]:
         if isinstance(value, float):
@@ -188,23 +174,19 @@ def _error(said: str) -> dict[str, Any]:
 
 def _coded(name: str, code: int, *headers: str, **about: Any) -> Fault:
     """An error of HTTP, whole and well-formed."""
-    return _acted(
-        name,
-        lambda wire, replies: wire.reply(code, _error(f"this is {name}"), *headers),
-        **about,
-    )
+    body = _error(f"this is {name}")
+    return _acted(name, lambda wire, _: wire.reply(code, body, *headers), **about)
 
 
 # -- errors of HTTP
 
 SURE_FAILURES = [_coded(f"http_{code}", code) for code in (500, 502, 503, 504, 408)]
 _coded("429_plain", 429)
-_coded("429_retry_0", 429, "Retry-After: 0")
-_coded("429_retry_1", 429, "Retry-After: 1")
-_coded("429_retry_huge", 429, "Retry-After: 99999999")
-_coded("429_retry_garbage", 429, "Retry-After: soon, I hope")
-_coded("429_retry_negative", 429, "Retry-After: -5")
-_coded("429_retry_nan", 429, "Retry-After: nan")
+for _name, _wait in {
+    **{"0": "0", "1": "1", "huge": "99999999", "garbage": "soon, I hope"},
+    **{"negative": "-5", "nan": "nan"},
+}.items():
+    _coded(f"429_retry_{_name}", 429, f"Retry-After: {_wait}")
 _coded("503_retry_huge", 503, "Retry-After: 99999999")
 NO_KEY, *_REFUSING = [
     _coded(f"http_{code}", code, final=True, ends_a_run=True)
@@ -213,9 +195,7 @@ NO_KEY, *_REFUSING = [
 for _code in (400, 413, 422):
     _coded(f"http_{_code}", _code, final=True)
 _soon = lambda: f"Retry-After: {formatdate(time.time() + 2, usegmt=True)}"
-_acted(
-    "429_retry_date", lambda wire, replies: wire.reply(429, _error("later"), _soon())
-)
+_acted("429_retry_date", lambda wire, _: wire.reply(429, _error("later"), _soon()))
 
 
 def _redirect(code: int) -> None:
@@ -247,69 +227,54 @@ def continues_for_ever(wire: Wire, _: bytes) -> None:
         wire.raw("HTTP/1.1 100 Continue\r\n\r\n")
 
 
+def reset_after_headers(wire: Wire, _: bytes) -> None:
+    wire.raw(head_of(200, "Content-Length: 500"))
+    wire.reset()
+
+
+def closed_in_the_body(wire: Wire, data: bytes) -> None:
+    wire.reply(200, data[: len(data) // 2], length=len(data))
+
+
+def slow_loris(wire: Wire, data: bytes) -> None:
+    wire.raw(head_of(200, f"Content-Length: {len(data)}"))
+    wire.drip(data)
+
+
+def chunks_without_end(wire: Wire, data: bytes) -> None:
+    wire.raw(_CHUNKED, f"{len(data):x}\r\n", data, "\r\n")
+
+
+def length_too_short(wire: Wire, data: bytes) -> None:
+    wire.reply(200, data, length=len(data) - 10)
+
+
+def two_lengths(wire: Wire, data: bytes) -> None:
+    wire.reply(200, data, f"Content-Length: {len(data) - 3}")
+
+
 _SLOW = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Slow: indeed\r\n"
-_CHUNKED = "Transfer-Encoding: chunked"
+_CHUNKED = head_of(200, "Transfer-Encoding: chunked")
+_GARBAGE = "zz\r\nnot a chunk\r\n-1\r\n\r\n"
+_BOMB = [f"X-Bomb-{number}: {'b' * 90}" for number in range(20_000)]
+_LONG_HEADER = f"X-Long: {'l' * (1 << 20)}"
+_ICY = "ICY 200 banana\r\n\r\n"
 _framed("reset_before_headers", lambda wire, data: wire.reset())
-_framed(
-    "reset_after_headers",
-    lambda wire, data: (wire.head(200, "Content-Length: 500"), wire.reset()),
-)
+_framed("reset_after_headers", reset_after_headers)
 _framed("closed_without_a_byte", lambda wire, data: None)
-_framed(
-    "closed_in_the_body",
-    lambda wire, data: wire.reply(200, data[: len(data) // 2], length=len(data)),
-)
-_framed(
-    "slow_loris",
-    lambda wire, data: (
-        wire.head(200, f"Content-Length: {len(data)}"),
-        wire.drip(data),
-    ),
-    weight=0.7,
-)
+_framed("closed_in_the_body", closed_in_the_body)
+_framed("slow_loris", slow_loris, weight=0.7)
 _framed("slow_headers", lambda wire, data: wire.drip(_SLOW, 0.5), weight=0.7)
 _framed("silence", lambda wire, data: wire.gone(_LONGEST), weight=0.7)
 _framed("continues_for_ever", continues_for_ever, weight=0.7)
-_framed(
-    "garbage_for_chunks",
-    lambda wire, data: wire.raw(
-        head_of(200, _CHUNKED), "zz\r\nnot a chunk\r\n-1\r\n\r\n"
-    ),
-)
-_framed(
-    "chunks_without_end",
-    lambda wire, data: wire.raw(
-        head_of(200, _CHUNKED), f"{len(data):x}\r\n", data, "\r\n"
-    ),
-)
-_framed(
-    "length_too_long", lambda wire, data: wire.reply(200, data, length=len(data) + 10)
-)
-_framed(
-    "length_too_short",
-    lambda wire, data: wire.reply(200, data, length=len(data) - 10),
-    final=True,
-)
-_framed(
-    "two_lengths",
-    lambda wire, data: wire.reply(200, data, f"Content-Length: {len(data) - 3}"),
-    final=True,
-)
-_framed(
-    "header_bomb",
-    lambda wire, data: wire.reply(
-        200, data, *(f"X-Bomb-{n}: {'b' * 90}" for n in range(20_000))
-    ),
-)
-_framed(
-    "header_of_a_megabyte",
-    lambda wire, data: wire.reply(200, data, f"X-Long: {'l' * (1 << 20)}"),
-)
-_framed(
-    "no_status_line",
-    lambda wire, data: wire.raw("ICY 200 banana\r\n\r\n", data),
-    final=True,
-)
+_framed("garbage_for_chunks", lambda wire, _: wire.raw(_CHUNKED, _GARBAGE))
+_framed("chunks_without_end", chunks_without_end)
+_framed("length_too_long", lambda w, data: w.reply(200, data, length=len(data) + 10))
+_framed("length_too_short", length_too_short, final=True)
+_framed("two_lengths", two_lengths, final=True)
+_framed("header_bomb", lambda wire, data: wire.reply(200, data, *_BOMB))
+_framed("header_of_a_megabyte", lambda wire, data: wire.reply(200, data, _LONG_HEADER))
+_framed("no_status_line", lambda wire, data: wire.raw(_ICY, data), final=True)
 
 
 def http_1_0(wire: Wire, replies: Replies) -> None:
@@ -323,14 +288,10 @@ def second_reply_unasked(wire: Wire, replies: Replies) -> None:
 
     One that comes when the next question has been sent cannot be told from its answer in HTTP/1.1.
     """
-    bodies = [json.dumps(body).encode() for body in (replies.good(), replies.bad())]
-    wire.raw(
-        *(
-            piece
-            for body in bodies
-            for piece in (head_of(200, f"Content-Length: {len(body)}"), body)
-        )
-    )
+    pieces = list[str]()
+    for body in map(json.dumps, (replies.good(), replies.bad())):
+        pieces += (head_of(200, f"Content-Length: {len(body)}"), body)
+    wire.raw(*pieces)
 
 
 for _act in (http_1_0, second_reply_unasked):
@@ -344,68 +305,33 @@ def _body(
     name: str, made: Callable[[Replies], Any], *headers: str, **about: Any
 ) -> None:
     """A well-framed answer with HTTP 200 whose body is the fault."""
-    _acted(
-        name, lambda wire, replies: wire.reply(200, made(replies), *headers), **about
-    )
+    act = lambda wire, replies: wire.reply(200, made(replies), *headers)
+    _acted(name, act, **about)
 
 
-_body(
-    "not_json", lambda replies: b"<html><body>It works! {'score': [9, 9]}</body></html>"
-)
-_body("empty_body", lambda replies: b"")
-_body("json_list", lambda replies: [replies.bad()])
-_body("json_null", lambda replies: b"null")
-_body("json_deep", lambda replies: b"[" * 200_000)
-_body(
-    "json_deep_inside",
-    lambda replies: (
-        b'{"choices": ' + b'[{"a":' * 100_000 + b"1" + b"}]" * 100_000 + b"}"
-    ),
-)
-_body("json_twice", lambda replies: json.dumps(replies.bad()).encode() * 2)
-_body("choices_empty", lambda replies: {**replies.bad(), "choices": []})
-_body(
-    "choices_object",
-    lambda replies: {**replies.bad(), "choices": replies.bad()["choices"][0]},
-)
-_body(
-    "choice_list",
-    lambda replies: {**replies.bad(), "choices": [replies.bad()["choices"]]},
-)
-_body(
-    "message_text",
-    lambda replies: {"choices": [{"message": "fine", "finish_reason": "stop"}]},
-)
-_body("error_with_200", lambda replies: _error("overloaded"))
-_body("content_null", lambda replies: replies.chat(None), of=CHAT)
-_body(
-    "gzip_that_lies",
-    lambda replies: json.dumps(replies.bad()).encode(),
-    "Content-Encoding: gzip",
-)
-_body("gzip_cut", lambda replies: _packed(replies)[:-40], "Content-Encoding: gzip")
-_body(
-    "gzip_of_other_checksum",
-    lambda replies: _packed(replies)[:-8] + b"checksum",
-    "Content-Encoding: gzip",
-)
-_body(
-    "gzip_bomb",
-    lambda replies: _bomb(),
-    "Content-Encoding: gzip",
-    final=True,
-    weight=0.2,
-)
-_body("huge_body", lambda replies: _huge(), final=True, weight=0.2)
-_body(
-    "endless_number",
-    lambda replies: b'{"choices": ' + b"9" * 1_000_000 + b"}",
-    weight=0.5,
-)
+_GZIP = "Content-Encoding: gzip"
+_ENDLESS = b'{"choices": ' + b"9" * 1_000_000 + b"}"
+_DEEP = b'{"choices": ' + b'[{"a":' * 100_000 + b"1" + b"}]" * 100_000 + b"}"
+_PAGE = b"<html><body>It works! {'score': [9, 9]}</body></html>"
+_TEXT = {"choices": [{"message": "fine", "finish_reason": "stop"}]}
+
+
+def _with_choices(changed: Callable[[Any], Any]) -> Callable[[Replies], Any]:
+    """An invented answer whose list of choices is changed."""
+
+    def made(replies: Replies) -> Any:
+        answer = replies.bad()
+        return {**answer, "choices": changed(answer["choices"])}
+
+    return made
+
+
+def _encoded(replies: Replies) -> bytes:
+    return json.dumps(replies.bad()).encode()
 
 
 def _packed(replies: Replies) -> bytes:
-    return gzip.compress(json.dumps(replies.bad()).encode())
+    return gzip.compress(_encoded(replies))
 
 
 @cache
@@ -417,49 +343,47 @@ def _bomb() -> bytes:
 @cache
 def _huge() -> bytes:
     """40 MB that would be an answer if anyone read it to its end."""
-    return json.dumps(
-        {"choices": [{"message": {"content": "9 " * (20 << 20)}}]}
-    ).encode()
+    message = {"content": "9 " * (20 << 20)}
+    return json.dumps({"choices": [{"message": message}]}).encode()
 
 
-_HALF = b"\xff\xfe\xc3"
-_body(
-    "invalid_utf8",
-    lambda replies: (
-        json.dumps(replies.good("as it @ is")).encode().replace(b"@", _HALF)
-    ),
-    final=True,
-    of=CHAT,
-)
+def _invalid_utf8(replies: Replies) -> bytes:
+    good = json.dumps(replies.good("as it @ is")).encode()
+    return good.replace(b"@", b"\xff\xfe\xc3")
+
+
+_body("not_json", lambda _: _PAGE)
+_body("empty_body", lambda _: b"")
+_body("json_list", lambda replies: [replies.bad()])
+_body("json_null", lambda _: b"null")
+_body("json_deep", lambda _: b"[" * 200_000)
+_body("json_deep_inside", lambda _: _DEEP)
+_body("json_twice", lambda replies: _encoded(replies) * 2)
+_body("choices_empty", _with_choices(lambda _: []))
+_body("choices_object", _with_choices(lambda choices: choices[0]))
+_body("choice_list", _with_choices(lambda choices: [choices]))
+_body("message_text", lambda _: _TEXT)
+_body("error_with_200", lambda _: _error("overloaded"))
+_body("content_null", lambda replies: replies.chat(None), of=CHAT)
+_body("gzip_that_lies", _encoded, _GZIP)
+_body("gzip_cut", lambda replies: _packed(replies)[:-40], _GZIP)
+_body("gzip_of_other_checksum", lambda one: _packed(one)[:-8] + b"checksum", _GZIP)
+_body("gzip_bomb", lambda _: _bomb(), _GZIP, final=True, weight=0.2)
+_body("huge_body", lambda _: _huge(), final=True, weight=0.2)
+_body("endless_number", lambda _: _ENDLESS, weight=0.5)
+_body("invalid_utf8", _invalid_utf8, final=True, of=CHAT)
 # the right scores beside half a character, which no file can hold
-_body(
-    "half_characters",
-    lambda replies: replies.good("as it \ud800 is \x00\u202e"),
-    of=CHAT,
-    **_FINE,
-)
-_USAGE = {
-    "prompt_tokens": math.nan,
-    "completion_tokens": math.inf,
-    "total_tokens": "many",
-}
-_body(
-    "usage_of_nan",
-    lambda replies: {**replies.good(), "usage": _USAGE},
-    of=CHAT,
-    **_FINE,
-)
+_HALF = "as it \ud800 is \x00\u202e"
+_body("half_characters", lambda replies: replies.good(_HALF), of=CHAT, **_FINE)
+_ODD = {"prompt_tokens": math.nan, "completion_tokens": math.inf}
+_USAGE = {"usage": {**_ODD, "total_tokens": "many"}}
+_body("usage_of_nan", lambda replies: replies.good() | _USAGE, of=CHAT, **_FINE)
 
 
 def _telling(name: str, code: int, said: str, **about: Any) -> None:
     """An error that repeats the key."""
-    _acted(
-        name,
-        lambda wire, replies: wire.reply(
-            code, _error(f"{PAYLOAD} {said.format(replies.key)}")
-        ),
-        **about,
-    )
+    error = lambda replies: _error(f"{PAYLOAD} {said.format(replies.key)}")
+    _acted(name, lambda wire, replies: wire.reply(code, error(replies)), **about)
 
 
 _telling("key_in_error", 500, "the key {} is fine, the server is not")
@@ -468,179 +392,87 @@ _telling("key_in_final_error", 418, "Incorrect API key provided: {}", final=True
 
 # -- what models say
 
-_body(
-    "key_in_reply",
-    lambda replies: replies.good(f"{PAYLOAD} asked with {replies.key}"),
-    of=CHAT,
-    **_FINE,
-)
+
+def _key_in_reply(replies: Replies) -> dict[str, Any]:
+    return replies.good(f"{PAYLOAD} asked with {replies.key}")
+
+
+_body("key_in_reply", _key_in_reply, of=CHAT, **_FINE)
 # the right scores and 4 MB of reasons: believed or not, it must not swell the verdicts
-_UNREAD = ("api_error", "parse_failure")
-_body(
-    "large_reply",
-    lambda replies: replies.good("reason " * 600_000),
-    of=CHAT,
-    final=True,
-    may=_UNREAD,
-)
+_UNREAD: dict[str, Any] = {"may": ("api_error", "parse_failure"), "final": True}
+_body("large_reply", lambda one: one.good("reason " * 600_000), of=CHAT, **_UNREAD)
 
 
 def _said(
-    name: str, content: Callable[[Replies], Any], finish: str = "stop", **about: Any
+    name: str,
+    content: str | Callable[[Replies], Any],
+    finish: str = "stop",
+    **about: Any,
 ) -> None:
-    """A whole answer whose text is the fault."""
+    """A whole answer whose text is the fault; names in `$` stand for answers and scores."""
     about = {"kept": True, "may": ("parse_failure",), **about}
-    _body(
-        name, lambda replies: replies.chat(content(replies), finish), of=CHAT, **about
-    )
+
+    def made(replies: Replies) -> dict[str, Any]:
+        if isinstance(content, str):
+            return replies.chat(replies.filled(content), finish)
+        return replies.chat(content(replies), finish)
+
+    _body(name, made, of=CHAT, **about)
+
+
+def _thinking_parts(replies: Replies) -> list[dict[str, str]]:
+    wrong = scored(replies.wrong)
+    return [{"type": "thinking", "thinking": wrong, "text": wrong}]
+
+
+def _named_scores(replies: Replies) -> str:
+    return json.dumps({"score": dict(zip("xyz", replies.wrong, strict=False))})
+
+
+def _far_scores(replies: Replies) -> str:
+    return scored([99.0, -7.0, 11.0][: len(replies.wrong)])
 
 
 # one that is empty is asked again by a rerun
-for _name, _content in {
-    "content_empty": lambda replies: "",
-    "content_true": lambda replies: True,
-    "content_object": lambda replies: {"thought": replies.wrong},
-    "thinking_as_content": lambda replies: [
-        {
-            "type": "thinking",
-            **dict.fromkeys(("thinking", "text"), scored(replies.wrong)),
-        }
-    ],
-}.items():
-    _said(_name, _content, kept=False, may=_UNREAD, final=True)
-_said(
-    "thinking_before",
-    lambda replies: f"<think>{scored(replies.wrong)}</think>{scored(replies.right)}",
-    right=True,
-)
-_said("thinking_unclosed", lambda replies: f"<think>{scored(replies.wrong)}")
-_said("cut_by_the_limit", lambda replies: scored(replies.wrong)[:13], finish="length")
-_said(
-    "cut_in_the_reasons",
-    lambda replies: scored(replies.wrong, "cut " * 9)[:-9],
-    finish="length",
-)
+_said("content_empty", "", kept=False, **_UNREAD)
+_said("content_true", lambda _: True, kept=False, **_UNREAD)
+_said("content_object", lambda one: {"thought": one.wrong}, kept=False, **_UNREAD)
+_said("thinking_as_content", _thinking_parts, kept=False, **_UNREAD)
+_said("thinking_before", "<think>$wrong</think>$right", right=True)
+_said("thinking_unclosed", "<think>$wrong")
+_said("cut_by_the_limit", lambda one: scored(one.wrong)[:13], finish="length")
+_cut = lambda replies: scored(replies.wrong, "cut " * 9)[:-9]
+_said("cut_in_the_reasons", _cut, finish="length")
 # a right score is below 10
-_said(
-    "scores_twice",
-    lambda replies: (
-        f'{{"score": {[10.0] * len(replies.wrong)}, "score": {replies.wrong}}}'
-    ),
-)
-_said(
-    "scores_of_nan",
-    lambda replies: (
-        f'{{"score": [{", ".join(["NaN"] * len(replies.wrong))}], "reasoning": "x"}}'
-    ),
-)
-_said(
-    "scores_of_1e999",
-    lambda replies: (
-        f'{{"score": [{", ".join(["1e999"] * len(replies.wrong))}], "reasoning": "x"}}'
-    ),
-)
-_said(
-    "scores_out_of_range",
-    lambda replies: scored([99.0, -7.0, 11.0][: len(replies.wrong)]),
-)
+_said("scores_twice", '{"score": $tens, "score": $wrongs}')
+_said("scores_of_nan", '{"score": [$nans], "reasoning": "x"}')
+_said("scores_of_1e999", '{"score": [$huge], "reasoning": "x"}')
+_said("scores_out_of_range", _far_scores)
 _said("scores_too_many", lambda replies: scored([*replies.wrong, 5.0]))
 _said("scores_too_few", lambda replies: scored(replies.wrong[1:]))
-_said(
-    "list_of_answers",
-    lambda replies: f"[{scored(replies.wrong)}, {scored([10.0] * len(replies.wrong))}]",
-)
-_said(
-    "echo_of_the_form",
-    lambda replies: '{"score": [edit, restraint], "reasoning": "..."}',
-)
-_said("no_scores", lambda replies: "What a lovely picture!")
-_said("thousands_of_brackets", lambda replies: '{"score": ' + "[" * 50_000)
-_said(
-    "refusal_that_quotes",
-    lambda replies: (
-        f"I'm sorry, I cannot rate this picture. You asked for {scored(replies.wrong)}."
-    ),
-)
-_said(
-    "quoted_behind",
-    lambda replies: (
-        f"{scored(replies.right)} The sign in the image reads {scored(replies.wrong)}"
-    ),
-)
-_said(
-    "quoted_before",
-    lambda replies: (
-        f"The sign in the image reads {scored(replies.wrong)} {scored(replies.right)}"
-    ),
-)
-_said(
-    "quoted_in_a_fence",
-    lambda replies: f"{scored(replies.right)}\n```json\n{scored(replies.wrong)}\n```",
-)
-_said(
-    "quoted_beside_prose",
-    lambda replies: (
-        f"My scores: {replies.right}. The sign reads {scored(replies.wrong)}"
-    ),
-)
-_said(
-    "quoted_beside_a_sentence",
-    lambda replies: f"{scored(replies.wrong)} I rate it {replies.right[0]} out of 10.",
-)
-_said(
-    "quoted_beside_a_table",
-    lambda replies: f"| edit | {replies.right[0]} |\n\n{scored(replies.wrong)}",
-)
-_said(
-    "quoted_beside_another_key",
-    lambda replies: f'{{"rating": {replies.right}}} {scored(replies.wrong)}',
-)
-_said(
-    "corrected_under_another_key",
-    lambda replies: f'{{"score": {replies.wrong}, "final_score": {replies.right}}}',
-)
-_said(
-    "corrected_below",
-    lambda replies: (
-        f'{{"score": {replies.wrong}, "final": {{"score": {replies.right}}}}}'
-    ),
-)
-_said("example_of_the_form", lambda replies: f'{{"example": {scored(replies.wrong)}}}')
-_said(
-    "scores_of_other_names",
-    lambda replies: json.dumps(
-        {"score": dict(zip("xyz", replies.wrong, strict=False))}
-    ),
-)
-_said("answer_taken_back", lambda replies: f"{scored(replies.wrong)} Ignore the above.")
-_said(
-    "no_image_seen",
-    lambda replies: f"{scored(replies.wrong)} I have not seen an image.",
-)
-_said(
-    "cut_in_thinking_without_marks",
-    lambda replies: f"Perhaps {scored(replies.wrong)} or so, as",
-    finish="length",
-)
-_said(
-    "cut_in_the_reasons_behind_words",
-    lambda replies: f"So: {scored(replies.wrong)[:-9]}",
-    finish="length",
-)
+_said("list_of_answers", "[$wrong, $ten]")
+_said("echo_of_the_form", '{"score": [edit, restraint], "reasoning": "..."}')
+_said("no_scores", "What a lovely picture!")
+_said("thousands_of_brackets", '{"score": ' + "[" * 50_000)
+_NO = "I'm sorry, I cannot rate this picture. You asked for $wrong."
+_said("refusal_that_quotes", _NO)
+_said("quoted_behind", "$right The sign in the image reads $wrong")
+_said("quoted_before", "The sign in the image reads $wrong $right")
+_said("quoted_in_a_fence", "$right\n```json\n$wrong\n```")
+_said("quoted_beside_prose", "My scores: $rights. The sign reads $wrong")
+_said("quoted_beside_a_sentence", "$wrong I rate it $first out of 10.")
+_said("quoted_beside_a_table", "| edit | $first |\n\n$wrong")
+_said("quoted_beside_another_key", '{"rating": $rights} $wrong')
+_said("corrected_under_another_key", '{"score": $wrongs, "final_score": $rights}')
+_said("corrected_below", '{"score": $wrongs, "final": {"score": $rights}}')
+_said("example_of_the_form", '{"example": $wrong}')
+_said("scores_of_other_names", _named_scores)
+_said("answer_taken_back", "$wrong Ignore the above.")
+_said("no_image_seen", "$wrong I have not seen an image.")
+_said("cut_in_thinking_without_marks", "Perhaps $wrong or so, as", finish="length")
+_said("cut_in_the_reasons_behind_words", "So: $torn", finish="length")
 
-
-def _thought(number: int, begin: str, end: str) -> None:
-    """Thinking of one family of models, ended and not."""
-    _said(
-        f"thinking_{number}_before",
-        lambda replies: f"{begin}{scored(replies.wrong)}{end}{scored(replies.right)}",
-        right=True,
-    )
-    _said(
-        f"thinking_{number}_unclosed", lambda replies: f"{begin}{scored(replies.wrong)}"
-    )
-
-
+# thinking of families of models, ended and not
 _FAMILIES = {
     "<thought>": "</thought>",
     "<reasoning>": "</reasoning>",
@@ -651,7 +483,8 @@ _FAMILIES = {
     "<|channel|>analysis<|message|>": "<|end|><|start|>assistant<|channel|>final<|message|>",
 }
 for _number, (_begin, _end) in enumerate(_FAMILIES.items(), 1):
-    _thought(_number, _begin, _end)
+    _said(f"thinking_{_number}_before", f"{_begin}$wrong{_end}$right", right=True)
+    _said(f"thinking_{_number}_unclosed", f"{_begin}$wrong")
 
 
 def _thinking_beside(replies: Replies) -> dict[str, Any]:
@@ -659,16 +492,13 @@ def _thinking_beside(replies: Replies) -> dict[str, Any]:
     return replies.chat(scored(replies.right), reasoning_content=wrong, reasoning=wrong)
 
 
+def _refusal(replies: Replies) -> dict[str, Any]:
+    return replies.chat(None, refusal="I will not look at this.")
+
+
 _body("thinking_beside_the_content", _thinking_beside, of=CHAT, **_FINE)
-_said("refusal_in_words", lambda replies: "I'm sorry, but I can't assist with that.")
-_NO = "I will not look at this."
-_body(
-    "refusal",
-    lambda replies: replies.chat(None, refusal=_NO),
-    of=CHAT,
-    final=True,
-    may=("refusal",),
-)
+_said("refusal_in_words", "I'm sorry, but I can't assist with that.")
+_body("refusal", _refusal, of=CHAT, final=True, may=("refusal",))
 
 
 # -- log-probabilities
@@ -676,29 +506,24 @@ _body(
 
 def _logprob(name: str, literal: str) -> None:
     """A log-probability that is none; JSON of Python's kind lets some of them through."""
-    told = lambda replies: json.dumps(
-        replies.listed(("Yes", "@"), ("No", -3.0))
-    ).replace('"@"', literal)
-    _body(name, lambda replies: told(replies).encode(), final=True, of=LIKELIHOOD)
+
+    def made(replies: Replies) -> bytes:
+        listed = json.dumps(replies.listed(("Yes", "@"), ("No", -3.0)))
+        return listed.replace('"@"', literal).encode()
+
+    _body(f"logprob_{name}", made, final=True, of=LIKELIHOOD)
 
 
 for _name, _literal in {
-    "nan": "NaN",
-    "infinite": "Infinity",
-    "1e999": "1e999",
-    "positive": "0.75",
-    "true": "true",
-    "null": "null",
-    "list": "[-0.1]",
+    **{"nan": "NaN", "infinite": "Infinity", "1e999": "1e999", "positive": "0.75"},
+    **{"true": "true", "null": "null", "list": "[-0.1]"},
 }.items():
-    _logprob(f"logprob_{_name}", _literal)
+    _logprob(_name, _literal)
 _body("logprobs_absent", lambda replies: replies.chat("Yes"), final=True, of=LIKELIHOOD)
 _body("logprobs_empty", lambda replies: replies.listed(), final=True, of=LIKELIHOOD)
 
 BY_NAME = {one.name: one for one in FAULTS}
-TRANSPORT = [
-    one
-    for one in FAULTS
-    if not one.final and (not one.kept or one.right) and one.of is None
-]
+_complete = lambda fault: fault.kept and not fault.right
+_shared = (fault for fault in FAULTS if fault.of is None)
+TRANSPORT = [one for one in _shared if not one.final and not _complete(one)]
 """After these a client tries again, or has been answered; none leaves a trace in a verdict."""

@@ -1,8 +1,4 @@
-"""Files for `vieval score`: sound samples whose verdicts are known, and hostile ones with what
-must become of each.
-"""
-
-from __future__ import annotations
+"""Sound samples whose verdicts are known, and hostile ones with their permitted statuses."""
 
 import io
 import json
@@ -11,10 +7,7 @@ import os
 import random
 import struct
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import PIL.Image
 
@@ -39,9 +32,7 @@ PROMPTED = tuple(kind for kind, (_, _, text) in KINDS.items() if text == "prompt
 
 @dataclass(frozen=True)
 class Known:
-    """A sample whose right verdict follows from its images (by role, as `picture_name` calls
-    them) and its marker.
-    """
+    """A sample whose right verdict follows from its pictures by role and its marker."""
 
     uid: str
     kind: str
@@ -49,32 +40,23 @@ class Known:
     marker: str = ""
 
     def questions(self, judge: str) -> dict[str, tuple[str, int]]:
-        """By aspect the question that decides it, and how many scores it asks for (0: a
-        probability).
-        """
+        """The question that decides each aspect, and its number of scores (0: a probability)."""
         if judge == "vqascore":
             return {"SC": (question_name(self.marker, [self.pictures["output"]], 0), 0)}
         roles, count, _ = KINDS[self.kind]
         shown = [self.pictures[role] for role in roles]
+        sc = question_name(self.marker, shown, count)
         # the question of quality does not tell the prompt, and so has no marker
-        sc, pq = (
-            question_name(self.marker, shown, count),
-            question_name("", shown[-1:], 2),
-        )
+        pq = question_name("", shown[-1:], 2)
         return {"SC": (sc, count), "PQ": (pq, 2)}
 
     def scores(self, judge: str) -> dict[str, float]:
-        """The right verdict: the worst sub-score counts, and O is the geometric mean of SC and
-        PQ.
-        """
+        """The right verdict: the worst sub-score counts, and O is the geometric mean of SC and PQ."""
         asked = self.questions(judge)
         if judge == "vqascore":
             return {"SC": right_probability(asked["SC"][0])}
-        right = {
-            aspect: min(right_scores(*question)) / 10
-            for aspect, question in asked.items()
-        }
-        return {**right, "O": math.sqrt(right["SC"] * right["PQ"])}
+        worst = {name: min(right_scores(*it)) / 10 for name, it in asked.items()}
+        return {**worst, "O": math.sqrt(worst["SC"] * worst["PQ"])}
 
 
 def png(draw: random.Random, width: int = 12, height: int = 8) -> bytes:
@@ -87,31 +69,21 @@ def png_of(width: int, height: int, packed: bytes) -> bytes:
     """A PNG with this header and these packed rows, whether they fit each other or not."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     pieces = ((b"IHDR", header), (b"IDAT", packed), (b"IEND", b""))
-    chunks = [
-        struct.pack(">I", len(b)) + k + b + struct.pack(">I", zlib.crc32(k + b))
-        for k, b in pieces
-    ]
+    chunk = lambda k, b: struct.pack(">I", len(b)) + k + b
+    check = lambda k, b: struct.pack(">I", zlib.crc32(k + b))
+    chunks = [chunk(kind, body) + check(kind, body) for kind, body in pieces]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
-def sound_samples(
-    folder: Path,
-    number: int,
-    seed: int,
-    markers: Sequence[str] = (),
-    kinds: Sequence[str] = tuple(KINDS),
-) -> tuple[Path, list[Known]]:
+def sound_samples(folder, number, seed, markers=(), kinds=tuple(KINDS)):
     """A samples file of sound samples of these kinds; every tenth repeats the one before it under
     another uid.
 
     The first ones get the `markers` given, all others one of their own.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    draw, rows, known = (
-        random.Random(f"samples {seed}"),
-        list[dict[str, Any]](),
-        list[Known](),
-    )
+    draw = random.Random(f"samples {seed}")
+    rows, known = [], []
     for place in range(number):
         uid = f"s{place:05d}"
         if place % 10 == 9 and place >= len(markers):
@@ -122,29 +94,14 @@ def sound_samples(
         roles, _, text = KINDS[kind]
         marker = markers[place] if place < len(markers) else f"{seed}.{place}"
         drawn = {role: png(draw) for role in roles}
+        images = {role: f"{uid}-{role}.png" for role in roles}
         for role, data in drawn.items():
-            (folder / f"{uid}-{role}.png").write_bytes(data)
-        images, texts = (
-            {role: f"{uid}-{role}.png" for role in roles},
-            {text: f"a red cube, number [[{marker}]]"},
-        )
-        rows.append(
-            {
-                "uid": uid,
-                "image_model": f"m{place % 3}",
-                "kind": kind,
-                "images": images,
-                "texts": texts,
-            }
-        )
-        known.append(
-            Known(
-                uid,
-                kind,
-                {role: picture_name(data) for role, data in drawn.items()},
-                marker,
-            )
-        )
+            (folder / images[role]).write_bytes(data)
+        row = {"uid": uid, "image_model": f"m{place % 3}", "kind": kind}
+        texts = {text: f"a red cube, number [[{marker}]]"}
+        rows.append({**row, "images": images, "texts": texts})
+        pictures = {role: picture_name(data) for role, data in drawn.items()}
+        known.append(Known(uid, kind, pictures, marker))
     path = folder / "samples.jsonl"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return path, known
@@ -152,9 +109,7 @@ def sound_samples(
 
 @dataclass(frozen=True)
 class HostileLine:
-    """A line of a samples file, and the statuses that its verdict may have; none where it is
-    sound.
-    """
+    """A line of a samples file, and the statuses of its verdict; empty for a sound one."""
 
     what: str
     line: str
@@ -162,19 +117,12 @@ class HostileLine:
     uid: str
 
 
-_BROKEN, _ABSENT, _UNREADABLE = (
-    ("tool_error", "no_image"),
-    ("not_applicable", "no_image"),
-    ("parse_failure",),
-)
+_BROKEN, _ABSENT = ("tool_error", "no_image"), ("not_applicable", "no_image")
+_UNREADABLE = ("parse_failure",)
 
 
-def hostile_samples(
-    folder: Path, seed: int
-) -> tuple[Path, list[HostileLine], list[Known]]:
-    """A samples file in which most lines are bad, with a byte order mark and CRLF, and the sound
-    ones in it.
-    """
+def hostile_samples(folder, seed):
+    """A samples file of mostly bad lines, with a byte order mark and CRLF, and its sound ones."""
     folder.mkdir(parents=True, exist_ok=True)
     draw = random.Random(f"hostile {seed}")
     sound = png(draw, 64, 64)
@@ -187,43 +135,36 @@ def hostile_samples(
     (folder / "ring_a.png").symlink_to("ring_b.png")
     (folder / "ring_b.png").symlink_to("ring_a.png")
     os.mkfifo(folder / "pipe.png")
+    header = lambda side: png_of(side, side, zlib.compress(b"\0\1\2\3"))
+    bomb = png_of(64, 64, zlib.compress(bytes(300 << 20), 9))
+    svg = b'<svg xmlns="http://www.w3.org/2000/svg"><image href="file:///etc/passwd"/></svg>'
     written = {
         "png cut in its pixels": sound[: len(sound) // 2],
         "png cut before its end chunk": sound[:-12],
         "png of a header alone": sound[:33],
         "png with a broken checksum": sound[:100] + b"\xff" + sound[101:],
-        "png of one pixel that says 60000x60000": png_of(
-            60_000, 60_000, zlib.compress(b"\0\1\2\3")
-        ),
-        "png of one pixel that says 9000x9000": png_of(
-            9_000, 9_000, zlib.compress(b"\0\1\2\3")
-        ),
+        "png of one pixel that says 60000x60000": header(60_000),
+        "png of one pixel that says 9000x9000": header(9_000),
         "png of no pixel": png_of(0, 0, zlib.compress(b"")),
-        "png that unpacks to 300 MB": png_of(
-            64, 64, zlib.compress(bytes(300 << 20), 9)
-        ),
+        "png that unpacks to 300 MB": bomb,
         "jpeg cut in its pixels": jpeg[: len(jpeg) * 2 // 3],
         "jpeg of a header alone": jpeg[: jpeg.index(b"\xff\xda")],
         "an empty file": b"",
         "a text": b"I am a picture, trust me.",
         "a shell script": b"#!/bin/sh\nrm -rf /\n",
-        "an SVG": (
-            b'<svg xmlns="http://www.w3.org/2000/svg"><image '
-            b'href="file:///etc/passwd"/></svg>'
-        ),
+        "an SVG": svg,
         "an EPS": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\nshowpage\n",
     }
-    lines = list[tuple[str, Any, tuple[str, ...]]]()
+    # a cut behind the last pixel, a checksum that few look at, rows that nobody needs: a matter of
+    # taste
+    harmless = {"png cut before its end chunk", "png with a broken checksum"}
+    harmless.add("png that unpacks to 300 MB")
+    lines = []
     for place, (what, data) in enumerate(written.items()):
         (folder / f"h{place}.png").write_bytes(data)
-        # a cut behind the last pixel, rows that nobody needs, a checksum that few look at: a matter
-        # of taste
-        harmless = what in (
-            "png cut before its end chunk",
-            "png that unpacks to 300 MB",
-            "png with a broken checksum",
+        lines.append(
+            (what, f"h{place}.png", (*_BROKEN, "ok")[: 2 + (what in harmless)])
         )
-        lines.append((what, f"h{place}.png", (*_BROKEN, "ok") if harmless else _BROKEN))
     places = {
         "a folder": "a folder.png",
         "a link to itself": "loop.png",
@@ -235,95 +176,55 @@ def hostile_samples(
         "a path with a zero byte": "so\0und.png",
         "an address": "http://127.0.0.1:1/x.png",
         "an address of a file": "file:///etc/passwd",
-        "a data address that is none": "data:image/png;base64,!!!!",
         "an empty path": "",
     }
     lines += [(what, path, _BROKEN) for what, path in places.items()]
-    rows = [
-        (what, _row(f"h{place}", path), may)
-        for place, (what, path, may) in enumerate(lines)
-    ]
-
+    unread = ("a data address that is none", "data:image/png;base64,!!!!")
+    lines.append((*unread, (*_UNREADABLE, *_BROKEN)))
+    rows = [(what, _row("", path), may) for what, path, may in lines]
     good = _row("", "sound.png")
+    half = json.dumps(good).replace("red", "\\ud800red")
+    nested = '{"texts":' * 50_000 + "1" + "}" * 50_000
+    unkind = {name: value for name, value in good.items() if name != "kind"}
+    odd_image = (*_UNREADABLE, *_ABSENT, *_BROKEN)
+    odd_text = (*_UNREADABLE, *_ABSENT)
     rows += [
         ("no image of the output", {**good, "images": {}}, _ABSENT),
         ("no text", {**good, "texts": {}}, _ABSENT),
         ("an unknown kind", {**good, "kind": "mystery"}, _ABSENT),
-        (
-            "no kind, which its texts tell",
-            {k: v for k, v in good.items() if k != "kind"},
-            ("ok",),
-        ),
+        ("no kind, which its texts tell", unkind, ("ok",)),
         ("a list", [1, 2], _UNREADABLE),
         ("a number", 7, _UNREADABLE),
         ("null", None, _UNREADABLE),
         ("half a line", json.dumps(good)[:40], _UNREADABLE),
         ("no JSON", "this is no JSON", _UNREADABLE),
         ("100,000 brackets", "[" * 100_000, _UNREADABLE),
-        (
-            "a text nested 50,000 deep",
-            '{"texts":' * 50_000 + "1" + "}" * 50_000,
-            _UNREADABLE,
-        ),
-        (
-            "half a character",
-            json.dumps(good).replace("red", "\\ud800red"),
-            _UNREADABLE,
-        ),
-        (
-            "images that are a list",
-            {**good, "images": ["sound.png"]},
-            (*_UNREADABLE, *_ABSENT, *_BROKEN),
-        ),
-        (
-            "an image that is a number",
-            {**good, "images": {"output": 7}},
-            (*_UNREADABLE, *_ABSENT, *_BROKEN),
-        ),
-        (
-            "a text that is a list",
-            {**good, "texts": {"prompt": [[1]]}},
-            (*_UNREADABLE, *_ABSENT),
-        ),
-        (
-            "a number of 5,000 digits",
-            '{"uid": ' + "9" * 5_000 + "}",
-            (*_UNREADABLE, *_ABSENT),
-        ),
+        ("a text nested 50,000 deep", nested, _UNREADABLE),
+        ("half a character", half, _UNREADABLE),
+        ("images that are a list", {**good, "images": ["sound.png"]}, odd_image),
+        ("an image that is a number", {**good, "images": {"output": 7}}, odd_image),
+        ("a text that is a list", {**good, "texts": {"prompt": [[1]]}}, odd_text),
+        ("a number of 5,000 digits", f'{{"uid": {"9" * 5_000}}}', odd_text),
     ]
-    found, known = list[HostileLine](), list[Known]()
+    found, known = [], []
     for number, (what, row, may) in enumerate(rows, start=1):
         # a line that cannot be read has no name but its number
         named = isinstance(row, dict)
         uid = f"h{number}" if named else f"line {number}"
-        text = (
-            json.dumps({**row, "uid": uid})
-            if named
-            else row
-            if isinstance(row, str)
-            else json.dumps(row)
-        )
+        whole = {**row, "uid": uid} if named else row
+        text = row if isinstance(row, str) else json.dumps(whole)
         found.append(HostileLine(what, text, may, uid))
     for number in range(5):
-        uid = f"sound{number}"
-        row = _row(uid, "sound.png", f"sound {number}")
+        uid, marker = f"sound{number}", f"sound {number}"
+        row = _row(uid, "sound.png", marker)
         found.append(HostileLine("a sound line", json.dumps(row), (), uid))
-        known.append(
-            Known(uid, "tig", {"output": picture_name(sound)}, f"sound {number}")
-        )
+        known.append(Known(uid, "tig", {"output": picture_name(sound)}, marker))
     path = folder / "samples.jsonl"
-    path.write_bytes(
-        b"\xef\xbb\xbf" + "\r\n".join([*(one.line for one in found), ""]).encode()
-    )
+    lines = "\r\n".join([*(one.line for one in found), ""])
+    path.write_bytes(b"\xef\xbb\xbf" + lines.encode())
     return path, found, known
 
 
-def _row(uid: str, image: str, marker: str = "hostile") -> dict[str, Any]:
-    texts = {"prompt": f"a red cube [[{marker}]]"}
-    return {
-        "uid": uid,
-        "image_model": "m",
-        "kind": "tig",
-        "images": {"output": image},
-        "texts": texts,
-    }
+def _row(uid, image, marker="hostile"):
+    row = {"uid": uid, "image_model": "m", "kind": "tig", "images": {"output": image}}
+    return {**row, "texts": {"prompt": f"a red cube [[{marker}]]"}}

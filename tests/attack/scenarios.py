@@ -1,47 +1,31 @@
 """The scenarios: each attacks one promise and gives one line of the table."""
 
-from __future__ import annotations
-
 import json
 import random
 import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from shlex import split
 
 from . import files
 from .checks import Row, check, verdicts_of
-from .clients import (
-    LIMITS,
-    Client,
-    Ended,
-    Workshop,
-    all_ended,
-    lmms_eval,
-    options,
-    score,
-)
+from .clients import LIMITS, Workshop, all_ended, lmms_eval, options, score
 from .fault_server import FaultServer, Plan
-from .faults import BY_NAME, CHAT, FAULTS, LIKELIHOOD, NO_KEY, TRANSPORT, Fault
+from .faults import BY_NAME, CHAT, FAULTS, LIKELIHOOD, NO_KEY, TRANSPORT
 from .files import Known
 
 CONCURRENT = 64
 _VIESCORE, _VQASCORE = "vieval_demo_viescore", "vieval_demo_vqascore"
 _LMMS_START = 90.0  # seconds that lmms-eval may take before its first question, on two shared cores
 _ENDED = (0, 1)
-_FOR_GOOD = (
-    "http_404",
-    "429_retry_0",
-    "429_retry_huge",
-    "silence",
-    "slow_loris",
-    "redirect_307",
-    "closed_without_a_byte",
+_FOR_GOOD = split(
+    "http_404 429_retry_0 429_retry_huge silence slow_loris redirect_307 "
+    "closed_without_a_byte"
 )
 
 
@@ -64,9 +48,7 @@ class Size:
 
 @dataclass
 class Attack:
-    """What all scenarios share. `pace` is what a request takes on this machine when nothing goes
-    wrong.
-    """
+    """What all scenarios share; `pace` is the seconds of a request when nothing goes wrong."""
 
     size: Size
     workshop: Workshop
@@ -76,7 +58,7 @@ class Attack:
     begin: float = 10.0  # seconds that a process takes before it asks anything
     answers: dict[str, bytes] = field(default_factory=dict)
 
-    def apart(self, server: FaultServer) -> Attack:
+    def apart(self, server):
         """The same for a scenario that goes on beside the others, with a server of its own."""
         return replace(self, server=server, say=lambda text: None)
 
@@ -85,113 +67,92 @@ class Attack:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def plan(self, name: str, **about: Any) -> None:
+    def plan(self, name, **about):
         """Let the server begin anew, with draws of its own for this scenario."""
         self.server.forget()
-        self.server.plan = Plan(
-            seed=random.Random(f"{name} {self.size.seed}").getrandbits(32), **about
-        )
+        seed = random.Random(f"{name} {self.size.seed}").getrandbits(32)
+        self.server.plan = Plan(seed=seed, **about)
 
-    def bound(self, questions: int) -> float:
+    def bound(self, questions):
         """Seconds that a run may take: its start, work at a quarter of the pace, waits for faults,
-        and a tail.
-
-        The tail is that of one question whose tries begin anew, because no other is answered
-        meanwhile.
+        and the tail of one question whose tries begin anew, as no other is answered meanwhile.
         """
-        return (
-            2 * self.begin
-            + questions * (4 * self.pace + 0.015)
-            + 4 * LIMITS.longest_question
-        )
+        work = questions * (4 * self.pace + 0.015)
+        return 2 * self.begin + work + 4 * LIMITS.longest_question
 
-    def options(self, folder: Path, **more: Any) -> Path:
-        return options(
-            folder / "vieval.yaml",
-            self.server.base_url,
-            folder / "replies.sqlite",
-            **more,
-        )
+    def options(self, folder, **more):
+        store = folder / "replies.sqlite"
+        return options(folder / "vieval.yaml", self.server.base_url, store, **more)
 
-    def run(
-        self, command: list[str | Path], options: Path, bound: float, **about: Any
-    ) -> Ended:
-        return self.workshop.start(command, options, **about).wait(bound + 30.0)
+    def run(self, row, what, command, options, bound, codes, **about):
+        """Run a command to its end, and note in the row how it ended."""
+        ended = self.workshop.start(command, options, **about).wait(bound + 30.0)
+        row.ended(ended, what, bound, codes)
+        return ended
 
-    def faults(self, *of: str | None) -> list[Fault]:
+    def calm(self, row):
+        """Go on without faults."""
+        self.say(f"{row.scenario}: again, without faults")
+        self.server.plan = Plan()
+
+    def faults(self, *of):
         return [one for one in FAULTS if one.of in (None, *of)]
 
-    def watch(self, client: Client, answers: int, seconds: float) -> bool:
-        """Wait until the server has given so many answers; False if the client ended before."""
+    def watch(self, client, answers, seconds):
+        """Wait until the server has given so many answers, or the client has ended."""
         until = time.monotonic() + seconds
         while client.running() and time.monotonic() < until:
             if self.server.answers() >= answers:
-                return True
+                return
             time.sleep(0.02)
-        return False
 
 
 # -- vieval score
 
 
-def healthy(attack: Attack) -> Row:
+def healthy(attack):
     """Nothing goes wrong: what the verdicts are, and how fast this machine is."""
     row, folder = Row("nothing goes wrong"), attack.folder("healthy")
     samples, known = files.sound_samples(folder, attack.size.some, attack.size.seed)
     attack.plan(row.scenario)
-    client = attack.workshop.start(
-        score(samples, folder / "out.jsonl"), attack.options(folder)
-    )
+    written, out = attack.options(folder), folder / "out.jsonl"
+    client = attack.workshop.start(score(samples, out), written)
     while client.running() and not attack.server.asked and not attack.server.probes:
         time.sleep(0.02)
     attack.begin = time.monotonic() - client.began
     ended = client.wait(300.0)
     row.ended(ended, "healthy run", 300.0, (0,))
-    attack.pace = max(
-        0.002, (ended.seconds - attack.begin) / max(1, len(attack.server.asked))
-    )
-    _check_file(row, folder / "out.jsonl", known, "viescore", attack)
-    attack.answers["some"] = _bytes(folder / "out.jsonl")
-    again = attack.run(
-        score(samples, folder / "again.jsonl"), folder / "vieval.yaml", 60.0
-    )
-    row.ended(again, "the same again", 60.0, (0,))
+    working = ended.seconds - attack.begin
+    attack.pace = max(0.002, working / max(1, len(attack.server.asked)))
+    _check_file(row, out, known, "viescore", attack)
+    attack.answers["some"] = _bytes(out)
+    again = folder / "again.jsonl"
+    attack.run(row, "the same again", score(samples, again), written, 60.0, (0,))
     row.counted(attack.server)
-    if _bytes(folder / "again.jsonl") != attack.answers["some"]:
+    if _bytes(again) != attack.answers["some"]:
         row.blame("the same run again gave other bytes")
     return row
 
 
-def many_faults(judge: str, number: int) -> Callable[[Attack], Row]:
+def many_faults(judge, number):
     """All faults at once, 40% of requests; the first samples always meet one and the same."""
 
-    def scenario(attack: Attack) -> Row:
+    def scenario(attack):
         row, folder = Row(f"faults, {judge}"), attack.folder(f"faults-{judge}")
         kinds = attack.faults(LIKELIHOOD if judge == "vqascore" else CHAT)
         cursed = {f"cursed by {kind.name}": kind for kind in kinds}
-        samples, known = files.sound_samples(
-            folder,
-            max(number, len(cursed)),
-            attack.size.seed,
-            list(cursed),
-            files.PROMPTED if judge == "vqascore" else tuple(files.KINDS),
-        )
+        shown = files.PROMPTED if judge == "vqascore" else tuple(files.KINDS)
+        count = max(number, len(cursed))
+        seeded = (folder, count, attack.size.seed, list(cursed), shown)
+        samples, known = files.sound_samples(*seeded)
         attack.plan(row.scenario, kinds=kinds, cursed=cursed)
         written, bound = attack.options(folder), attack.bound(2 * len(known))
-        out = folder / "out.jsonl"
-        row.ended(
-            attack.run(score(samples, out, judge), written, bound), "run", bound, _ENDED
-        )
+        out, again = folder / "out.jsonl", folder / "again.jsonl"
+        attack.run(row, "run", score(samples, out, judge), written, bound, _ENDED)
         _check_file(row, out, known, judge, attack)
-        attack.say(f"{row.scenario}: again, without faults")
-        again, later, bound = folder / "again.jsonl", Row(""), attack.bound(300)
-        attack.server.plan = Plan()
-        row.ended(
-            attack.run(score(samples, again, judge), written, bound),
-            "rerun",
-            bound,
-            (0,),
-        )
+        attack.calm(row)
+        later, bound = Row(""), attack.bound(300)
+        attack.run(row, "rerun", score(samples, again, judge), written, bound, (0,))
         _check_file(later, again, known, judge, attack)
         row.merge(later, "rerun")
         _blame_failed(row, _verdicts(later, again))
@@ -201,7 +162,7 @@ def many_faults(judge: str, number: int) -> Callable[[Attack], Row]:
     return scenario
 
 
-def kills(attack: Attack) -> Row:
+def kills(attack):
     """kill -9 again and again; in the end the bytes are those of a run that nobody disturbed."""
     row, folder = Row("kill -9, vieval score"), attack.folder("kills")
     number = attack.size.kills - attack.size.lmms_kills
@@ -210,27 +171,21 @@ def kills(attack: Attack) -> Row:
     home = attack.folder("healthy")
     samples, known = files.sound_samples(home, attack.size.some, attack.size.seed)
     attack.plan(row.scenario, kinds=TRANSPORT, pause=0.02)
-    out, store = (
-        home / "killed.jsonl",
-        folder / "replies.sqlite",
-    )  # beside the images, whose paths stand in it
-    written = options(folder / "vieval.yaml", attack.server.base_url, store)
-    bound, moments = attack.bound(2 * len(known)), list[float]()
+    # beside the images, whose paths stand in it
+    out = home / "killed.jsonl"
+    written = attack.options(folder)
+    bound, moments, every = attack.bound(2 * len(known)), [], _questions(known)
     for turn in range(3 * number):
         if row.kills == number:
             break
         attack.say(f"kill {row.kills + 1} of {number}")
         # at its start, soon after, in the middle, and the last one when all has been answered
-        more = (
-            draw.choice((0, 1, draw.randrange(len(known) // 2)))
-            if row.kills < number - 1
-            else 10**9
-        )
+        some = draw.choice((0, 1, draw.randrange(len(known) // 2)))
+        more = some if row.kills < number - 1 else 10**9
         client = attack.workshop.start(score(samples, out), written)
-        if attack.server.answers() < _questions(known):
-            attack.watch(
-                client, min(attack.server.answers() + more, _questions(known)), bound
-            )
+        answered = attack.server.answers()
+        if answered < every:
+            attack.watch(client, min(answered + more, every), bound)
             time.sleep(draw.random() * (0.2 if turn % 2 else 0.02))
         else:  # nothing is left to ask: it reads its store and writes
             time.sleep(draw.random() * 1.5 * attack.begin)
@@ -239,23 +194,15 @@ def kills(attack: Attack) -> Row:
             _verdicts(row, out)  # whole or not at all
     if row.kills < number:
         row.blame(f"only {row.kills} of {number} kills came in time")
-    row.ended(
-        _until_answered(attack, row, score(samples, out), written, out, bound),
-        "after the kills",
-        bound,
-        (0,),
-    )
+    _until_answered(attack, row, score(samples, out), written, out, bound)
     row.counted(attack.server, allowed_again=row.kills * CONCURRENT)
     _blame_old(row, attack, moments)
     _check_file(row, out, known, "viescore", attack)
-    if _bytes(out) != attack.answers["some"]:
-        row.blame(
-            "the verdicts are not byte for byte those of a run that nobody disturbed"
-        )
+    _blame_unlike(row, "verdicts", _bytes(out), attack.answers["some"])
     return row
 
 
-def two_processes(attack: Attack) -> Row:
+def two_processes(attack):
     """Two runs of the same samples at once on one store: each question is asked by one of them."""
     row, folder = Row("two processes"), attack.folder("two")
     samples, known = files.sound_samples(folder, attack.size.some, attack.size.seed + 1)
@@ -263,7 +210,7 @@ def two_processes(attack: Attack) -> Row:
     written, bound = attack.options(folder), attack.bound(4 * len(known))
     outs = [folder / "one.jsonl", folder / "other.jsonl"]
 
-    def both(what: str, codes: tuple[int, ...]) -> list[Client]:
+    def both(what, codes):
         clients = [attack.workshop.start(score(samples, out), written) for out in outs]
         for place, ended in enumerate(all_ended(clients, bound + 30.0)):
             row.ended(ended, f"{what}, process {place + 1}", bound, codes)
@@ -274,34 +221,19 @@ def two_processes(attack: Attack) -> Row:
     for client, verdicts in zip(clients, (one, other), strict=True):
         check(row, known, verdicts, "viescore", attack.server.asked.copy(), client.key)
     # what failed for one of them, or came empty, is no reply that the other could use
-    shaky = {
-        asked.question
-        for asked in attack.server.asked
-        if asked.fault.final and not asked.fault.kept
-    }
+    unkept = [a for a in attack.server.asked if a.fault.final and not a.fault.kept]
+    shaky = {asked.question for asked in unkept}
     # so does a question that met a fault at each of its few tries; `check` has accounted for it
-    failed = {
-        uid
-        for verdicts in (one, other)
-        for uid, verdict in verdicts.items()
-        if verdict["status"] == "api_error"
-    }
-    sure = [
-        sample.uid
-        for sample in known
-        if sample.uid not in failed
-        and not shaky & {name for name, _ in sample.questions("viescore").values()}
-    ]
-    differ = [uid for uid in sure if one.get(uid) != other.get(uid)]
-    if differ:
-        row.blame(
-            f"{len(differ)} verdicts differ between the two files: {', '.join(differ[:5])}"
-        )
+    failed = {*_failed(one), *_failed(other)}
+    questions = lambda sample: {q for q, _ in sample.questions("viescore").values()}
+    sure = [a.uid for a in known if a.uid not in failed and not shaky & questions(a)]
+    if differ := [uid for uid in sure if one.get(uid) != other.get(uid)]:
+        first = ", ".join(differ[:5])
+        row.blame(f"{len(differ)} verdicts differ between the two files: {first}")
     if at_once := attack.server.asked_at_once():
-        row.blame(
-            f"{at_once} questions asked while a good answer to them was under way"
-        )
-    attack.say(f"{row.scenario}: again, without faults")
+        asked = "questions asked while a good answer to them was under way"
+        row.blame(f"{at_once} {asked}")
+    attack.calm(row)
     attack.server.plan = Plan(pause=0.02)
     both("both again, without faults", (0,))
     row.counted(attack.server)
@@ -313,24 +245,17 @@ def two_processes(attack: Attack) -> Row:
 # -- lmms-eval
 
 
-def lmms(attack: Attack) -> Row:
+def lmms(attack):
     """All faults under lmms-eval, and then again on a server that is well."""
     row, folder = Row("faults, lmms-eval"), attack.folder("lmms")
     attack.plan(row.scenario, kinds=attack.faults(CHAT, LIKELIHOOD))
-    written, limit = attack.options(folder), _limit(attack)
+    written, limit, later = attack.options(folder), _limit(attack), Row("")
     bound = _LMMS_START + attack.bound(2 * attack.size.lmms)
-    ended = attack.run(
-        lmms_eval(f"{_VIESCORE},{_VQASCORE}", limit, folder / "out"), written, bound
-    )
-    row.ended(ended, "run", bound, _ENDED)
+    run = lambda out: lmms_eval(f"{_VIESCORE},{_VQASCORE}", limit, folder / out)
+    attack.run(row, "run", run("out"), written, bound, _ENDED)
     _check_lmms(row, folder / "out", limit, attack)
-    attack.say(f"{row.scenario}: again, without faults")
-    attack.server.plan = Plan()
-    ended = attack.run(
-        lmms_eval(f"{_VIESCORE},{_VQASCORE}", limit, folder / "again"), written, bound
-    )
-    row.ended(ended, "rerun", bound, (0,))
-    later = Row("")
+    attack.calm(row)
+    attack.run(row, "rerun", run("again"), written, bound, (0,))
     _check_lmms(later, folder / "again", limit, attack)
     row.merge(later, "rerun")
     _blame_failed(row, _lmms_verdicts(folder / "again"))
@@ -338,38 +263,26 @@ def lmms(attack: Attack) -> Row:
     return row
 
 
-def lmms_kills(attack: Attack) -> Row:
-    """kill -9 of lmms-eval, and the same command to its end: the results of a run that nobody
-    disturbed.
-    """
+def lmms_kills(attack):
+    """kill -9 of lmms-eval, then the same command to its end: the results of an undisturbed run."""
     row, folder = Row("kill -9, lmms-eval"), attack.folder("lmms-kills")
     draw = random.Random(f"lmms kills {attack.size.seed}")
     limit = max(2, _limit(attack) // 2)
     attack.plan(row.scenario, kinds=TRANSPORT, pause=0.02)
     written = attack.options(folder, concurrent=16)
-    bound = _LMMS_START + attack.bound(limit * 18)
-    moments = list[float]()
+    bound, moments = _LMMS_START + attack.bound(limit * 18), []
+    run = lambda out: lmms_eval(_VIESCORE, limit, out)
     for count in range(attack.size.lmms_kills):
         attack.say(f"kill {count + 1} of {attack.size.lmms_kills}, lmms-eval")
-        client = attack.workshop.start(
-            lmms_eval(_VIESCORE, limit, folder / f"killed{count}"), written
-        )
-        attack.watch(
-            client, attack.server.answers() + draw.randrange(1, limit * 5), bound
-        )
+        client = attack.workshop.start(run(folder / f"killed{count}"), written)
+        more = draw.randrange(1, limit * 5)
+        attack.watch(client, attack.server.answers() + more, bound)
         moments.append(_killed(row, client))
     for turn in range(4):
         attack.say(f"{row.scenario}: to its end")
         out = folder / f"out{turn}"
-        row.ended(
-            attack.run(lmms_eval(_VIESCORE, limit, out), written, bound),
-            "after the kills",
-            bound,
-            _ENDED,
-        )
-        if not any(
-            verdict["status"] == "api_error" for verdict in _lmms_verdicts(out).values()
-        ):
+        attack.run(row, "after the kills", run(out), written, bound, _ENDED)
+        if not _failed(_lmms_verdicts(out)):
             break
         attack.server.plan = Plan()
     row.counted(attack.server, allowed_again=row.kills * 16)
@@ -377,84 +290,60 @@ def lmms_kills(attack: Attack) -> Row:
     _check_lmms(row, out, limit, attack, judges=("viescore",))
     attack.say(f"{row.scenario}: undisturbed, to compare")
     attack.server.plan = Plan()
-    calm = options(
-        folder / "calm" / "vieval.yaml",
-        attack.server.base_url,
-        folder / "calm" / "r.sqlite",
-        16,
-    )
-    row.ended(
-        attack.run(lmms_eval(_VIESCORE, limit, folder / "calm" / "out"), calm, bound),
-        "undisturbed",
-        bound,
-        (0,),
-    )
-    if _lmms_verdicts(out) != _lmms_verdicts(folder / "calm" / "out"):
-        row.blame("the verdicts are not those of a run that nobody disturbed")
-    if _lmms_results(out) != _lmms_results(folder / "calm" / "out"):
-        row.blame("the statistics are not those of a run that nobody disturbed")
+    home = folder / "calm"
+    calm = attack.options(home, concurrent=16)
+    attack.run(row, "undisturbed", run(home / "out"), calm, bound, (0,))
+    for what, read in (("verdicts", _lmms_verdicts), ("statistics", _lmms_results)):
+        _blame_unlike(row, what, read(out), read(home / "out"))
     return row
 
 
 # -- servers that never get well, files that are made to hurt, disks that are full
 
 
-def servers_for_good(attack: Attack) -> Row:
-    """Servers that will not answer ever again, each with a client of its own: every run ends, in
-    one line.
-    """
+def servers_for_good(attack):
+    """Servers that stay bad, each with a client of its own: every run ends in one line."""
     row, patience = Row("servers that stay bad"), 2.0
     samples, known = files.sound_samples(attack.folder("bad"), 30, attack.size.seed + 2)
-    kinds = [NO_KEY, *(BY_NAME[name] for name in _FOR_GOOD)]
-    tried = [(kind, 0) for kind in kinds] + [
-        (BY_NAME[name], 20) for name in ("http_401", "silence", "429_retry_0")
-    ]
+    tried = [(NO_KEY, 0), *((BY_NAME[name], 0) for name in _FOR_GOOD)]
+    tried += [(BY_NAME[name], 20) for name in ("http_401", "silence", "429_retry_0")]
     # a server that asks for rests is given them, doubled each time, up to half a minute, before
     # patience ends
     bound, rests = 2 * len(tried) * attack.begin + 4 * patience + 10.0, 100.0
     with ExitStack() as stack:
         servers = [stack.enter_context(FaultServer(Plan(pause=0.05))) for _ in tried]
-        clients = list[Client]()
+        clients = []
         for (kind, after), server in zip(tried, servers, strict=True):
             folder = attack.folder(f"bad/{kind.name}-{after}")
             server.plan = Plan(pause=0.05, always=kind, spared=after)
-            written = options(
-                folder / "v.yaml",
-                server.base_url,
-                folder / "replies.sqlite",
-                8,
-                patience=patience,
-            )
-            clients.append(
-                attack.workshop.start(score(samples, folder / "out.jsonl"), written)
-            )
+            alone = replace(attack, server=server)
+            written = alone.options(folder, concurrent=8, patience=patience)
+            command = score(samples, folder / "out.jsonl")
+            clients.append(attack.workshop.start(command, written))
         found = all_ended(clients, bound + rests + 30.0)
         for (kind, after), server, ended in zip(tried, servers, found, strict=True):
-            what = (
-                f"{kind.name} {f'after {after} answers' if after else 'from the start'}"
-            )
+            when = f"after {after} answers" if after else "from the start"
+            what = f"{kind.name} {when}"
             row.ended(ended, what, bound + rests * ("retry" in kind.name), (1,))
             row.samples += len(known)
-            tries = len(server.asked) + server.probes
-            if tries > after + 100:
-                row.blame(
-                    f"{what}: {tries - after} requests in vain in {ended.seconds:.0f} s, at most "
-                    "100 expected"
-                )
+            vain = len(server.asked) + server.probes - after
+            if vain > 100:
+                took = f"{vain} requests in vain in {ended.seconds:.0f} s"
+                row.blame(f"{what}: {took}, at most 100 expected")
             row.counted(server)
     return row
 
 
-def hostile_files(attack: Attack) -> Row:
+def hostile_files(attack):
     """Bad lines and bad images are those samples' verdicts; options that bite end in one line."""
     row, folder = Row("hostile files"), attack.folder("hostile")
     samples, lines, known = files.hostile_samples(folder, attack.size.seed)
     attack.plan(row.scenario)
-    written = attack.options(folder)
-    ended = attack.run(score(samples, folder / "out.jsonl"), written, 60.0)
-    row.ended(ended, "hostile lines", 60.0, _ENDED)
-    verdicts = _verdicts(row, folder / "out.jsonl")
-    _check_file(row, folder / "out.jsonl", known, "viescore", attack)
+    written, out = attack.options(folder), folder / "out.jsonl"
+    command = score(samples, out)
+    ended = attack.run(row, "hostile lines", command, written, 60.0, _ENDED)
+    verdicts = _verdicts(row, out)
+    _check_file(row, out, known, "viescore", attack)
     for line in lines:
         verdict = verdicts.get(line.uid)
         row.samples += not line.what.startswith("a sound")
@@ -462,83 +351,65 @@ def hostile_files(attack: Attack) -> Row:
             row.lost += 1
             row.blame(f"{line.what}: no verdict called {line.uid!r}")
         elif line.may and verdict["status"] not in line.may:
-            row.blame(
-                f"{line.what}: {verdict['status']}, expected {' or '.join(line.may)}"
-            )
+            may = " or ".join(line.may)
+            row.blame(f"{line.what}: {verdict['status']}, expected {may}")
     if not verdicts:
         row.blame(f"no verdicts at all: {ended.last_line}")
     row.counted(attack.server)
     return row
 
 
-def full_disk(attack: Attack) -> Row:
+_DISKS = (("a disk of 150 kB", 150, 0), ("a disk that is full", 40, 40))
+
+
+def full_disk(attack):
     """The disk is full: one line, nothing half-written, nothing paid for that could not be kept."""
     row, folder = Row("full disk"), attack.folder("disk")
     samples, known = files.sound_samples(folder, attack.size.some, attack.size.seed + 3)
     written, out = attack.options(folder, concurrent=8), folder / "out.jsonl"
     attack.plan(row.scenario, pause=0.01)
-    bound = attack.bound(2 * len(known))
-
-    ended = attack.run(score(samples, out), written, bound, wrapped="ulimit -f 192")
-    row.ended(ended, "files of at most 96 kB", bound, (1,))
+    bound, command = attack.bound(2 * len(known)), score(samples, out)
+    limited = {"wrapped": "ulimit -f 192"}
+    attack.run(row, "files of at most 96 kB", command, written, bound, (1,), **limited)
     if out.exists():
         row.blame("a file of verdicts was written though it cannot have been whole")
-    row.ended(
-        attack.run(score(samples, out), written, bound), "with room again", bound, (0,)
-    )
+    attack.run(row, "with room again", command, written, bound, (0,))
     row.counted(attack.server, allowed_again=8)
     _check_file(row, out, known, "viescore", attack)
 
-    if subprocess.run(
-        ["unshare", "-rm", "true"], capture_output=True, check=False
-    ).returncode:
+    tried = subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False)
+    if tried.returncode:
         attack.say("no small disk here: namespaces are not permitted")
         return row
     disk = folder / "small"
-    for what, kilobytes, filled in (
-        ("a disk of 150 kB", 150, 0),
-        ("a disk that is full", 40, 40),
-    ):
+    for what, kilobytes, filled in _DISKS:
         attack.server.forget()
         disk.mkdir(exist_ok=True)
         mounted = f"mount -t tmpfs -o size={kilobytes}k tmpfs {disk}"
         if filled:
             mounted += f" && (dd if=/dev/zero of={disk}/full bs=1k count={filled} 2>/dev/null || true)"
-        store = (
-            attack.folder("disk/elsewhere") / "replies.sqlite"
-            if filled
-            else disk / "replies.sqlite"
-        )
+        home = attack.folder("disk/elsewhere") if filled else disk
+        store = home / "replies.sqlite"
         store.unlink(missing_ok=True)
         written = options(folder / "small.yaml", attack.server.base_url, store)
-        ended = attack.run(
-            score(samples, disk / "out.jsonl"),
-            written,
-            bound,
-            wrapped=mounted,
-            own_mounts=True,
-        )
-        row.ended(ended, what, bound, (1,))
+        small = {"wrapped": mounted, "own_mounts": True}
+        command = score(samples, disk / "out.jsonl")
+        attack.run(row, what, command, written, bound, (1,), **small)
         if filled and attack.server.asked:
-            row.blame(
-                f"{what}: {len(attack.server.asked)} questions were paid for first"
-            )
+            paid = f"{len(attack.server.asked)} questions were paid for first"
+            row.blame(f"{what}: {paid}")
     return row
 
 
-def leaks(attack: Attack) -> Row:
+def leaks(attack):
     """After all that: no key in any file, and nobody but the user may read the stores."""
     row = Row("leaks")
     if files := attack.workshop.leaked():
         row.leaks += len(files)
         row.blame(f"the key stands in {len(files)} files: {', '.join(files[:5])}")
     stores = list(attack.workshop.folder.rglob("replies.sqlite*"))
-    if open_ones := [
-        path
-        for path in stores
-        if path.stat().st_mode & 0o077 and "damaged/" not in str(path)
-    ]:
-        row.blame(f"{len(open_ones)} store files can be read by others")
+    if shared := [path for path in stores if path.stat().st_mode & 0o077]:
+        row.blame(f"{len(shared)} store files can be read by others")
     row.samples = len(stores)
     return row
 
@@ -546,7 +417,7 @@ def leaks(attack: Attack) -> Row:
 # -- parts of scenarios
 
 
-def _killed(row: Row, client: Client) -> float:
+def _killed(row, client):
     """Kill a process; when that was."""
     client.kill()
     moment, ended = time.monotonic(), client.wait(5.0)
@@ -555,18 +426,16 @@ def _killed(row: Row, client: Client) -> float:
     return moment
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path):
     return path.read_bytes() if path.exists() else b""
 
 
-def _questions(known: list[Known]) -> int:
+def _questions(known):
     """How many different questions these samples ask of VIEScore."""
-    return len(
-        {question for one in known for question in one.questions("viescore").values()}
-    )
+    return len({asked for one in known for asked in one.questions("viescore").values()})
 
 
-def _verdicts(row: Row, path: Path) -> dict[str, Any]:
+def _verdicts(row, path):
     try:
         return verdicts_of(path) if path.exists() else {}
     except ValueError as error:
@@ -574,75 +443,66 @@ def _verdicts(row: Row, path: Path) -> dict[str, Any]:
         return {}
 
 
-def _check_file(
-    row: Row, path: Path, known: list[Known], judge: str, attack: Attack
-) -> None:
+def _check_file(row, path, known, judge, attack):
     check(row, known, _verdicts(row, path), judge, attack.server.asked.copy())
 
 
-def _blame_failed(row: Row, verdicts: dict[str, Any]) -> None:
-    if still := [
-        uid for uid, verdict in verdicts.items() if verdict["status"] == "api_error"
-    ]:
-        row.blame(
-            f"{len(still)} calls still failed on a server that was well: {', '.join(still[:5])}"
-        )
+def _failed(verdicts):
+    return [uid for uid, one in verdicts.items() if one["status"] == "api_error"]
 
 
-def _until_answered(
-    attack: Attack,
-    row: Row,
-    command: list[str | Path],
-    written: Path,
-    out: Path,
-    bound: float,
-) -> Ended:
+def _blame_failed(row, verdicts):
+    if still := _failed(verdicts):
+        first = ", ".join(still[:5])
+        row.blame(f"{len(still)} calls still failed on a server that was well: {first}")
+
+
+def _blame_unlike(row, what, found, undisturbed):
+    if found != undisturbed:
+        row.blame(f"the {what} are not those of a run that nobody disturbed")
+
+
+def _until_answered(attack, row, command, written, out, bound):
     """Run a command until no call has failed; after three runs under faults the server is well."""
     for turn in range(5):
-        ended = attack.run(command, written, bound)
+        ended = attack.workshop.start(command, written).wait(bound + 30.0)
         verdicts = _verdicts(row, out)
-        if verdicts and all(
-            verdict["status"] != "api_error" for verdict in verdicts.values()
-        ):
+        if verdicts and not _failed(verdicts):
             break
         row.tracebacks += ended.tracebacks
         if turn >= 2:
             attack.server.plan = Plan()
-    return ended
+    row.ended(ended, "after the kills", bound, (0,))
 
 
-def _blame_old(row: Row, attack: Attack, kills: list[float]) -> None:
+def _blame_old(row, attack, kills):
     """What was delivered long before a kill was not in flight, and must not be asked again."""
 
-    def in_flight(delivered: float, asked: float) -> bool:
-        return any(
-            delivered - 0.1 < moment < min(delivered + 2.0, asked) for moment in kills
-        )
+    def in_flight(one):
+        last = min(one.delivered + 2.0, one.asked)
+        return any(one.delivered - 0.1 < moment < last for moment in kills)
 
-    old = sum(
-        not in_flight(one.delivered, one.asked) for one in attack.server.asked_again()
-    )
+    old = sum(not in_flight(one) for one in attack.server.asked_again())
     if old:
-        row.blame(
-            f"{old} questions asked again whose reply had come more than 2 s before the kill"
-        )
+        late = "whose reply had come more than 2 s before the kill"
+        row.blame(f"{old} questions asked again {late}")
 
 
 # -- what lmms-eval leaves
 
 
-def _limit(attack: Attack) -> int:
+def _limit(attack):
     """The samples of each of eleven tasks: seven of VIEScore, four of VQAScore."""
     return max(2, -(-attack.size.lmms // 11))
 
 
-def _lmms_files(out: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _lmms_files(out):
     for path in sorted(out.rglob("*_samples_*.jsonl")):
         for line in path.read_text().splitlines():
             yield re.sub(r".*_samples_", "", path.stem), json.loads(line)
 
 
-def _lmms_verdicts(out: Path) -> dict[str, Any]:
+def _lmms_verdicts(out):
     """Verdicts by judge and identity; what is no verdict by its place."""
     found = {}
     for place, (task, answered) in enumerate(_lmms_files(out)):
@@ -651,34 +511,20 @@ def _lmms_verdicts(out: Path) -> dict[str, Any]:
             response = response[0]
         try:
             document = json.loads(response)
-            uid = "/".join(
-                [
-                    task,
-                    *(document["id"][name] for name in ("part", "image_model", "uid")),
-                ]
-            )
-            found[uid] = document["verdict"]
+            names = (document["id"][name] for name in ("part", "image_model", "uid"))
+            found["/".join([task, *names])] = document["verdict"]
         except (ValueError, KeyError, TypeError):
-            found[f"{task} {place}"] = {
-                "status": f"no verdict: {str(response)[:80]}",
-                "scores": {},
-                "trace": [],
-            }
+            status = f"no verdict: {str(response)[:80]}"
+            found[f"{task} {place}"] = {"status": status, "scores": {}, "trace": []}
     return found
 
 
-def _lmms_results(out: Path) -> Any:
+def _lmms_results(out):
     found = sorted(out.rglob("*_results.json"))
     return json.loads(found[-1].read_text())["results"] if found else None
 
 
-def _check_lmms(
-    row: Row,
-    out: Path,
-    limit: int,
-    attack: Attack,
-    judges: tuple[str, ...] = ("viescore", "vqascore"),
-) -> None:
+def _check_lmms(row, out, limit, attack, judges=("viescore", "vqascore")):
     from vieval_plugin.benchmarks import vieval_demo
 
     tasks = {"viescore": list(files.KINDS), "vqascore": list(files.PROMPTED)}
@@ -687,11 +533,10 @@ def _check_lmms(
         known = []
         for part in tasks[judge]:
             for sample in list(vieval_demo.load(Path(), part))[:limit]:
-                pictures = {
-                    role: files.picture_name(bytes(image.source))
-                    for role, image in sample.images.items()
-                }
-                uid = f"vieval_demo_{judge}_{part}/{part}/{sample.id.image_model}/{sample.id.uid}"
+                shown = {r: bytes(image.source) for r, image in sample.images.items()}
+                pictures = {role: files.picture_name(it) for role, it in shown.items()}
+                place = f"{part}/{sample.id.image_model}/{sample.id.uid}"
+                uid = f"vieval_demo_{judge}_{part}/{place}"
                 known.append(Known(uid, part, pictures))
         check(row, known, verdicts, judge, log)
     if _lmms_results(out) is None:
@@ -702,9 +547,9 @@ ASIDE = ("bad", "vqascore")
 """Scenarios that mostly wait, and so go on beside the others."""
 
 
-def scenarios(size: Size) -> dict[str, Callable[[Attack], Row]]:
+def scenarios(size):
     """All scenarios of a size, by name and in order; the first gives the others their measure."""
-    found: dict[str, Callable[[Attack], Row]] = {
+    found = {
         "healthy": healthy,
         "viescore": many_faults("viescore", size.samples),
         "vqascore": many_faults("vqascore", size.some),
@@ -715,9 +560,8 @@ def scenarios(size: Size) -> dict[str, Callable[[Attack], Row]]:
         "disk": full_disk,
     }
     if size.short:
-        return {
-            name: found[name] for name in ("healthy", "viescore", "kills", "two")
-        } | {"leaks": leaks}
+        chosen = ("healthy", "viescore", "kills", "two")
+        return {**{name: found[name] for name in chosen}, "leaks": leaks}
     if size.lmms:
         found["lmms"] = lmms
         if size.lmms_kills:

@@ -1,13 +1,11 @@
-"""The attack in its short form: all scenarios of `vieval score`, few samples. `make test-attack`
-is the long one.
-"""
+"""The attack in its short form; `make test-attack` is the long one."""
 
 import ast
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
+from shlex import split
 from types import SimpleNamespace
 
 import pytest
@@ -16,9 +14,10 @@ from tests.attack import run
 from tests.attack.checks import Row, check
 from tests.attack.clients import Ended, Workshop
 from tests.attack.fault_server import Asked, Plan
-from tests.attack.faults import FAULTS, PAYLOAD, RIGHT
+from tests.attack.faults import BY_NAME, FAULTS, PAYLOAD, RIGHT
 from tests.attack.files import Known
 from tests.attack.scenarios import leaks
+from tests.work import run_process
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,32 +25,19 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.attack
 def test_nothing_is_lost_invented_or_asked_twice(tmp_path):
     # a process of its own, as it has servers, clients and signals of its own
-    command = [
-        sys.executable,
-        "-m",
-        "attack.run",
-        *("--samples", "60", "--lmms", "0", "--kills", "3", "--short"),
-    ]
+    flags = split("-m attack.run --samples 60 --lmms 0 --kills 3 --short --keep")
+    command = [sys.executable, *flags, tmp_path]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
-    ended = subprocess.run(
-        [*command, "--keep", tmp_path],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+    ended = run_process(command, env=environment, timeout=900)
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr[-2000:]}"
 
 
 SAMPLE = Known("p0", "tig", {"output": "red"})
 VERDICT = {"status": "ok", "scores": SAMPLE.scores("viescore"), "trace": []}
-FAILED = {
-    "status": "api_error",
-    "scores": {},
-    "trace": [{"status": "api_error", "reason": "HTTP 500"}],
-}
-HTTP_500 = next(fault for fault in FAULTS if fault.name == "http_500")
+STEP = {"status": "api_error", "reason": "HTTP 500"}
+FAILED = {"status": "api_error", "scores": {}, "trace": [STEP]}
+INVENTED = {**VERDICT, "scores": {**VERDICT["scores"], "O": 0.123}}
+HTTP_500 = BY_NAME["http_500"]
 
 
 @pytest.mark.parametrize(
@@ -59,21 +45,14 @@ HTTP_500 = next(fault for fault in FAULTS if fault.name == "http_500")
     [
         ({"p0": VERDICT}, RIGHT, ""),
         ({}, RIGHT, "lost"),
-        (
-            {"p0": {**VERDICT, "scores": {**VERDICT["scores"], "O": 0.123}}},
-            RIGHT,
-            "invented",
-        ),
+        ({"p0": INVENTED}, RIGHT, "invented"),
         ({"p0": FAILED}, RIGHT, "unaccounted"),
         ({"p0": {**FAILED, "trace": []}}, HTTP_500, "unaccounted"),
     ],
 )
 def test_the_attack_finds_a_wrong_verdict(verdicts, fault, blamed):
     questions = [question for question, _ in SAMPLE.questions("viescore").values()]
-    log = [
-        Asked(question, question, "key", fault, began=0.0, sent=1.0)
-        for question in questions
-    ]
+    log = [Asked(name, name, "key", fault, began=0.0, sent=1.0) for name in questions]
     row = Row("judged")
     check(row, [SAMPLE], verdicts, "viescore", log)
     assert [wrong.split()[0] for wrong in row.wrong] == ([blamed] if blamed else [])
@@ -110,10 +89,8 @@ def test_the_attack_finds_a_key_in_a_file_and_an_open_store(tmp_path):
 def test_the_attack_exits_with_1_after_a_broken_promise(
     wrong, code, monkeypatch, capsys
 ):
-    rows = {
-        name: lambda attack: Row("row", wrong=list(wrong))
-        for name in ("healthy", "leaks")
-    }
+    row = lambda attack: Row("row", wrong=list(wrong))
+    rows = dict.fromkeys(("healthy", "leaks"), row)
     monkeypatch.setattr(run, "scenarios", lambda size: rows)
     hangup = signal.getsignal(signal.SIGHUP)
     try:
@@ -128,18 +105,11 @@ def test_the_fault_server_fails_in_a_hundred_ways_and_shares_no_code():
     assert Plan().share == 0.4
     for name in ("fault_server.py", "faults.py"):
         tree = ast.parse((ROOT / "tests" / "attack" / name).read_text())
-        imported = [
-            node.module or ""
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and not node.level
-        ]
-        imported += [
-            alias.name
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Import)
-            for alias in node.names
-        ]
-        assert {
-            module.partition(".")[0] for module in imported
-        } <= sys.stdlib_module_names
+        nodes = [*ast.walk(tree)]
+        whole = [node for node in nodes if isinstance(node, ast.Import)]
+        imported = [alias.name for node in whole for alias in node.names]
+        parts = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+        imported += [node.module or "" for node in parts if not node.level]
+        modules = {module.partition(".")[0] for module in imported}
+        assert modules <= sys.stdlib_module_names
         assert not {"http", "socketserver", "asyncio"} & set(imported)

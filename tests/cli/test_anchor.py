@@ -15,12 +15,9 @@ N = 40
 @pytest.fixture
 def scored(tmp_path, vieval):
     """Verdicts on 60 images of two generators."""
-    folders = [
-        images(
-            tmp_path, name, lambda prompt, draw, level=level: level + prompt / 50, 30
-        )
-        for name, level in (("mine", 0.2), ("theirs", 0.21))
-    ]
+    level = lambda least: lambda prompt, draw: least + prompt / 50
+    sides = {"mine": level(0.2), "theirs": level(0.21)}
+    folders = [images(tmp_path, name, side, 30) for name, side in sides.items()]
     out = tmp_path / "v.jsonl"
     with FakeServer(reply=noisy(0)) as server:
         flags = ("--prompts", prompts(tmp_path, 30), "--out", out)
@@ -49,15 +46,6 @@ def test_an_anchor_is_balanced_and_readable(anchor, tmp_path, vieval):
     assert len(rows) == 3 * N
     assert sum(row["image_model"] == "mine" for row in rows) == 3 * N / 2
     vieval("report", anchor, "--out", tmp_path / "report")
-
-
-def test_a_low_n_is_refused_before_anything_is_asked(scored, tmp_path, vieval):
-    out = tmp_path / "anchor.jsonl"
-    with FakeServer() as server:
-        command = ["anchor", "make", scored, "--n", 19, "--out", out]
-        message = vieval(*command, *named(server), code=1).err
-        assert server.stats()["requests"] == 0
-    assert message.endswith("with an answer, got 19; use --n 20 or more\n")
 
 
 def test_the_same_judge_passes_and_others_are_found(anchor, vieval):
@@ -123,9 +111,8 @@ def test_a_foreign_anchor_leaks_no_secrets(anchor, tmp_path, monkeypatch, vieval
         of_run.write_text(json.dumps(document))
         assert "HTTP 401" in vieval("anchor", "check", anchor, code=1).err
         assert "drift" in vieval("anchor", "check", anchor, *named(server)).out
-    private = next(
-        iter(images(tmp_path, "private", lambda prompt, draw: 0.5, 1).iterdir())
-    )
+    drawn = images(tmp_path, "private", lambda prompt, draw: 0.5, 1)
+    [private] = drawn.iterdir()
     kept = anchor.read_text()
     rows = [json.loads(row) for row in kept.splitlines()]
     for row in rows:
@@ -141,18 +128,15 @@ def test_a_foreign_anchor_leaks_no_secrets(anchor, tmp_path, monkeypatch, vieval
         run["provenance"]["options"]["judge_files"] = [str(of_yours)]
     of_run.write_text(json.dumps(document))
     line = vieval("anchor", "check", anchor, code=1).err.splitlines()[-1]
-    assert (
-        f"unknown judge 'of_yours' (judge files in the results: {of_yours}); put its file"
-        in line
-    )
+    unknown = f"unknown judge 'of_yours' (judge files in the results: {of_yours}); put"
+    assert unknown in line
     assert "password" not in line
 
 
 def test_a_judge_of_contests_has_an_anchor(tmp_path, vieval):
-    folders = [
-        images(tmp_path, name, lambda prompt, draw, of=of: of + prompt / 100, 24)
-        for name, of in (("a", 0.2), ("b", 0.5))
-    ]
+    level = lambda least: lambda prompt, draw: least + prompt / 100
+    sides = {"a": level(0.2), "b": level(0.5)}
+    folders = [images(tmp_path, name, side, 24) for name, side in sides.items()]
     out = tmp_path / "v.jsonl"
     anchor = tmp_path / "a.jsonl"
     with FakeServer(reply=by_brightness()) as server:

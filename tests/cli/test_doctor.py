@@ -44,12 +44,12 @@ def test_what_is_ready_and_what_the_rest_needs(vieval, server):
     assert not has(needs, ".*viescore")
 
 
-LACKING = (
-    ("score images with ssim, psnr", "metrics"),
-    ("score images with clip_score", "scorers"),
-    ("run lmms-eval tasks on vieval_demo", "lmms-eval"),
-    ("serve judges as rewards", "http"),
-)
+LACKING = {
+    "score images with ssim, psnr": "metrics",
+    "score images with clip_score": "scorers",
+    "run lmms-eval tasks on vieval_demo": "lmms-eval",
+    "serve judges as rewards": "http",
+}
 
 
 def test_what_a_light_installation_lacks_is_named(monkeypatch, vieval):
@@ -69,7 +69,7 @@ def test_what_a_light_installation_lacks_is_named(monkeypatch, vieval):
     assert re.search("^ok .*no GPU: set PIP_EXTRA_INDEX_URL=https://", out, re.M)
     _, can, needs, _ = parts(out)
     assert "  score images with histogram" in can
-    for job, extra in LACKING:
+    for job, extra in LACKING.items():
         [line] = [line for line in needs if line.startswith(f"  to {job}")]
         assert f'pip install ".[{extra}]" in a checkout' in line
 
@@ -92,15 +92,13 @@ LESS = [
 
 
 @pytest.mark.parametrize(("settings", "judge", "wanted"), LESS)
-def test_a_judge_is_offered_only_if_a_server_has_what_it_needs(
-    vieval, settings, judge, wanted
-):
+def test_a_judge_is_offered_only_if_its_server_will_do(vieval, settings, judge, wanted):
     code = int(settings is BLIND)
     with FakeServer(**settings) as server:
         printed = vieval("doctor", "--base-url", server.base_url, code=code)
     answer, can, needs, _ = parts(printed.out)
     assert answer[0].startswith("1 of " if code else "no problems")
-    assert not any(judge in line for line in can)
+    assert judge not in "".join(can)
     [line] = [line for line in needs if judge in line]
     assert f": {wanted}" in line
 
@@ -111,22 +109,6 @@ def test_a_server_is_asked_by_its_address_alone(server, monkeypatch, vieval):
     answers = f"fake at {server.base_url}: answers; schemas enforced"
     assert f"ok       backbone judge: {answers}" in out
     assert KEY not in out
-
-
-def test_problems_are_told_without_keys(server, monkeypatch, vieval, tmp_path):
-    """Without extras too, where the approved output is not held."""
-    urls = {"judge": server.base_url, "away": "http://127.0.0.1:9/v1"}
-    model = {"model": "fake", "api_key_env": "GOOD_KEY"}
-    backbones = {name: {**model, "base_url": url} for name, url in urls.items()}
-    (tmp_path / "v.yaml").write_text(json.dumps({"backbones": backbones}))
-    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "v.yaml"))
-    monkeypatch.setenv("GOOD_KEY", KEY)
-    monkeypatch.setattr("vieval_plugin.cli.doctor._SECONDS", 2.0)
-    printed = vieval("doctor", code=1)
-    [first, problem], *_ = parts(printed.out)
-    assert re.fullmatch(r"1 of \d+ checks found a problem", first)
-    assert problem.startswith("PROBLEM  backbone away: ")
-    assert KEY not in printed.out + printed.err
 
 
 def test_several_models_are_named(server, monkeypatch, vieval):

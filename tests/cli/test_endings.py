@@ -6,6 +6,7 @@ import gc
 import json
 import logging
 import os
+import re
 import resource
 import signal
 import stat
@@ -21,7 +22,7 @@ from tests.fake_server import FakeServer, Fault
 from tests.refusals import refusal
 from tests.work import run_process, until
 from vieval_plugin.cli import main
-from vieval_plugin.media.files import require_writable, write_whole
+from vieval_plugin.media.files import write_whole
 
 HERE = Path(__file__).parents[2]
 
@@ -60,16 +61,17 @@ def test_unwritable_places(
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
+WRITING = (
+    *(
         "report nowhere --out {}",
         "compare nowhere --out {}",
-        "export t2i_eval nowhere --out {}/x",
         "show nowhere x --html {}/x",
-        "prompts import viescore nowhere --to {}",
-    ],
+    ),
+    *("export t2i_eval nowhere --out {}/x", "prompts import viescore nowhere --to {}"),
 )
+
+
+@pytest.mark.parametrize("command", WRITING)
 def test_every_command_tries_its_output_first(command, tmp_path, vieval):
     (tmp_path / "file").write_text("x")
     printed = vieval(command.format(tmp_path / "file"), code=1).err
@@ -87,23 +89,8 @@ def test_a_full_disk_is_found_before_asking(noise_samples, server, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a.png", "s.jsonl"]
 
 
-def test_trying_leaves_nothing_behind(tmp_path):
-    kept = tmp_path / "old" / "v.jsonl"
-    kept.parent.mkdir()
-    kept.write_text("kept")
-    for path in (kept, tmp_path / "new" / "deep" / "v.jsonl"):
-        require_writable(path)
-    assert sorted(tmp_path.rglob("*")) == [kept.parent, kept]
-    assert kept.read_text() == "kept"
-
-
 def test_a_device_is_never_replaced_by_a_file():
     assert "Not a plain file" in refusal(write_whole, Path("/dev/null"), ["x"])
-
-
-def test_half_a_character_does_not_end_a_run_when_it_is_written(tmp_path):
-    write_whole(tmp_path / "x", ["a\ud800b"])
-    assert (tmp_path / "x").read_text() == "a?b"
 
 
 # Signals.
@@ -135,24 +122,20 @@ def ignoring(number):
     return lambda: signal.signal(number, signal.SIG_IGN)
 
 
-@pytest.mark.parametrize(
-    ("name", "begun_with_and"),
-    [
-        *(("SIGINT", False), ("SIGTERM", False), ("SIGTERM", True)),
-        *(("SIGHUP", False), ("SIGHUP", True)),
-    ],
-)
+@pytest.mark.parametrize("begun_with_and", [False, True])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_keeps_the_answers(
     noise_samples, started, tmp_path, name, begun_with_and
 ):
     """A shell lets what is begun with & ignore Ctrl-C."""
+    if (name, begun_with_and) == ("SIGINT", True):
+        pytest.skip("it is ignored")
     number = getattr(signal, name)
     begin = ignoring(signal.SIGINT) if begun_with_and else None
     ended = threading.Event()
     # from the hundredth on they hang, so that the run is not over before the signal comes
-    faults = lambda number, _: (
-        Fault("hang") if number > 100 and not ended.is_set() else None
-    )
+    hangs = lambda number: number > 100 and not ended.is_set()
+    faults = lambda number, _: Fault("hang") if hangs(number) else None
     with FakeServer(latency=0.05, capacity=4, faults=faults) as server:
         command = scoring(noise_samples(100), tmp_path / "v.jsonl", server)
         process = started(command, preexec_fn=begin)
@@ -163,11 +146,10 @@ def test_a_signal_keeps_the_answers(
         asked = server.stats()["statuses"]["200"]
         assert process.returncode == 128 + number, said
         lines = said.splitlines()
-        assert any(line.startswith("verdicts: ") for line in lines), said
-        assert any(line.startswith("calls: ") for line in lines)
+        for start in ("verdicts: ", "calls: "):
+            assert any(line.startswith(start) for line in lines), said
         assert lines[-1] == f"vieval: interrupted ({name}); answers so far are kept"
-        for trace in ("Traceback", "never retrieved", "Exception"):
-            assert trace not in said + out
+        assert not re.search("Traceback|never retrieved|Exception", said + out)
         assert not (tmp_path / "v.jsonl").exists()
         again = started(command)
         again.communicate(timeout=600)
@@ -188,10 +170,10 @@ def test_a_run_that_nohup_began_outlives_its_terminal(noise_samples, started, tm
 
 
 def test_signals_are_the_callers_again_after_a_command(vieval):
-    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
+    found = lambda: [signal.getsignal(it) for it in (signal.SIGTERM, signal.SIGHUP)]
+    before = found()
     vieval("prompts list")
-    found = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
-    assert found == before
+    assert found() == before
 
 
 # What nobody foresaw.
@@ -216,13 +198,12 @@ def test_an_unforeseen_error_is_one_line_with_its_traceback_file(broken, vieval)
     assert line.startswith(f"vieval: {error}; the traceback is in ")
     [file] = broken.rglob("*.txt")
     assert str(file) in line
-    assert file.parent.stat().st_mode & 0o777 == 0o700
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (file.parent, file)]
+    assert modes == [0o700, 0o600]
     text = file.read_text()
     assert "Traceback (most recent call last)" in text
     assert "in slip" in text
-    assert "sk-distinctive" not in text
-    assert "\x1b" not in text
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert not re.search("sk-distinctive|\x1b", text)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has it")
@@ -278,9 +259,9 @@ sys.meta_path.insert(0, Interrupt())
 if os.environ["INTERRUPT_AT"] == "exit":
     atexit.register(os.kill, os.getpid(), signal.SIGINT)
 """
-PLACES_OF_CTRL_C = split(
-    "vieval_plugin.cli platformdirs vieval_plugin.run.shutdown vieval_plugin.cli.config "
-    "pydantic exit"
+PLACES_OF_CTRL_C = (
+    *("vieval_plugin.cli", "platformdirs", "vieval_plugin.run.shutdown"),
+    *("vieval_plugin.cli.config", "pydantic", "exit"),
 )
 
 

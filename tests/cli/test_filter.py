@@ -148,10 +148,11 @@ def test_an_input_that_is_another_now_leaves_nothing(scored, filtered, data, tmp
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
 def test_a_tar_becomes_a_tar(vieval, scored, filtered, tmp_path, name):
+    prompts = [f'{{"prompt": "thing {n}"}}'.encode() for n in range(6)]
     about = {"mask.bin": b"kept as it is"}
     samples = {
-        f"x/{n}": {"jpg": picture(n), "json": b'{"prompt": "thing %d"}' % n, **about}
-        for n in range(6)
+        f"x/{n}": {"jpg": picture(n), "json": text, **about}
+        for n, text in enumerate(prompts)
     }
     write_tar(tmp_path / "data" / name, samples)
     passing = ("x/1", "x/5")
@@ -159,9 +160,11 @@ def test_a_tar_becomes_a_tar(vieval, scored, filtered, tmp_path, name):
     with tarfile.open(tmp_path / "kept" / name) as tar:
         members = {entry.name: tar.extractfile(entry).read() for entry in tar}
     further = {key: json.loads(members.pop(f"{key}.vieval.json")) for key in passing}
-    expected = {}
-    for key in passing:
-        expected |= {f"{key}.{part}": content for part, content in samples[key].items()}
+    expected = {
+        f"{key}.{part}": content
+        for key in passing
+        for part, content in samples[key].items()
+    }
     assert members == expected
     assert further["x/5"]["verdict_uid"] == "x/5"
     assert further["x/5"].keys() == {"PQ", "status", "verdict_uid"}
@@ -204,11 +207,9 @@ def test_what_the_library_datasets_wrote_keeps_its_features(scored, filtered, tm
     features = {"image": datasets.Image(), "prompt": datasets.Value("string")}
     features["kind_of"] = datasets.ClassLabel(names=["a", "b"])
     pictures = [PIL.Image.open(io.BytesIO(picture(n))) for n in range(6)]
-    prompts = [f"thing {n}" for n in range(6)]
-    columns = {"image": pictures, "prompt": prompts, "kind_of": [0, 1] * 3}
-    typed = {"features": datasets.Features(features)}
+    columns = {"image": pictures, "prompt": [*"abcdef"], "kind_of": [0, 1] * 3}
     (tmp_path / "data").mkdir()
-    made = datasets.Dataset.from_dict(columns, **typed)
+    made = datasets.Dataset.from_dict(columns, features=datasets.Features(features))
     made.to_parquet(tmp_path / "data" / "train.parquet")
     filtered(scored(tmp_path / "data"), '"row" > 2')
     file = tmp_path / "kept" / "train.parquet"
@@ -231,9 +232,8 @@ def test_each_prompt_that_passes_has_a_row(vieval, filtered, server, tmp_path):
     written = rows_in(tmp_path / "kept")
     uids = [f"a.parquet:{uid}" for uid in ("0#0", "0#1", "1#1", "2#1")]
     assert [row["verdict_uid"] for row in written] == uids
-    assert [row["prompt"] for row in written] == [
-        given[n]["prompt"] for n in (0, 0, 1, 2)
-    ]
+    prompts = [given[n]["prompt"] for n in (0, 0, 1, 2)]
+    assert [row["prompt"] for row in written] == prompts
 
 
 def test_joined_files_are_filtered_as_single_ones(

@@ -9,7 +9,6 @@ import csv
 import itertools
 import json
 import re
-from html.parser import HTMLParser
 from shlex import split
 
 import numpy as np
@@ -56,8 +55,7 @@ def harmless_markdown(text):
     assert {child.type for child in inline} <= {*WORDS}
     said = [child.content for child in inline if child.type == "code_inline"]
     assert not [content for content in said if "code" in content]
-    links = [str(child.attrs) for child in inline if child.type == "link_open"]
-    assert not [attributes for attributes in links if "evil" in attributes]
+    assert not [child for child in inline if "evil" in str(child.attrs)]
     pairs = itertools.pairwise(tokens)
     titles = [after.content for one, after in pairs if one.type == "heading_open"]
     assert not [title for title in titles if title.startswith("Heading")]
@@ -76,38 +74,25 @@ def harmless_csv(path):
     return rows
 
 
-class Tags(HTMLParser):
-    """The tags of a page and the addresses in them."""
-
-    def __init__(self):
-        super().__init__()
-        self.names, self.attributes = set(), set()
-
-    def handle_starttag(self, tag, attrs):
-        self.names.add(tag)
-        self.attributes |= {(tag, name) for name, _ in attrs}
-        assert all("evil" not in (value or "") for _, value in attrs)
-
-
 TAGS = split("html head link body main p meta title style details summary span pre")
 TAGS += split("h1 img em")
 
 
 def harmless_html(text):
     harmless_console(text)
-    seen = Tags()
-    seen.feed(text)
-    assert seen.names <= {*TAGS}
-    assert not [name for _, name in seen.attributes if name.startswith("on")]
-    return seen
+    seen = Page(text)
+    names = {name for name, _ in seen.elements}
+    assert names <= {*TAGS}
+    for _, name, value in seen.attributes():
+        assert not name.startswith("on")
+        assert "evil" not in value
+    return names
 
 
 def harmless_json(text):
     assert text.isascii()
     assert "\x1b" not in text
-    for line in text.splitlines():
-        if line:
-            json.loads(line)
+    assert [json.loads(line) for line in text.splitlines() if line]
 
 
 # A run of our own: what servers, samples files and file names say.
@@ -130,12 +115,10 @@ def hostile(path, body, _):
     if way == "error":
         error = {"message": PAYLOAD, "type": PAYLOAD, "code": PAYLOAD}
         return 400, {}, json.dumps({"error": error}).encode()
-    message = {
-        "score": {"content": scored(asked)},
-        "refuse": {"content": None, "refusal": PAYLOAD},
-        "decline": {"content": f"I'm sorry, I can't assist with that. {PAYLOAD}"},
-        "prose": {"content": PAYLOAD},
-    }[way]
+    says = {"score": {"content": scored(asked)}, "prose": {"content": PAYLOAD}}
+    says["refuse"] = {"content": None, "refusal": PAYLOAD}
+    says["decline"] = {"content": f"I'm sorry, I can't assist with that. {PAYLOAD}"}
+    message = says[way]
     choice = {"message": {"role": "assistant", **message}, "finish_reason": "stop"}
     reply = {"choices": [choice], "usage": {"prompt_tokens": 1}, "model": PAYLOAD}
     return 200, {}, json.dumps(reply).encode()
@@ -168,10 +151,10 @@ def ran(folder, address, capsys):
         texts, images = {"prompt": prompt}, {"output": image}
         return {"uid": uid, "kind": "tig", "images": images, "texts": texts, **cells}
 
-    rows = [
-        row(f"{way} {PAYLOAD}", prompt=f"way {way} {PAYLOAD}", image_model=PAYLOAD)
-        for way in ("score", "refuse", "decline", "error", "prose")
-    ]
+    ways = ("score", "refuse", "decline", "error", "prose")
+    uids = {way: f"{way} {PAYLOAD}" for way in ways}
+    about = {"image_model": PAYLOAD}
+    rows = [row(uid, prompt=f"way {uid}", **about) for uid in uids.values()]
     rows += [row("kind", kind=PAYLOAD), {"uid": "key", PAYLOAD: 1}]
     rows += [row("absent", PAYLOAD), row("address", f"http://x/{PAYLOAD}")]
     rows += [row("broken", "broken\x1b.png")]
@@ -208,8 +191,7 @@ def test_pages_show_words_as_words(ran, vieval):
     for way in ("score", "refuse", "error", "prose"):
         command = ("show", folder / "v.jsonl", f"{way} {PAYLOAD}", "--html", page)
         harmless_console(vieval(*command).out)
-        seen = harmless_html(page.read_text())
-        assert "img" in seen.names  # that of the sample
+        assert "img" in harmless_html(page.read_text())  # that of the sample
 
 
 #: What goes wrong with hostile words; names in capitals stand for them and for paths.
@@ -258,17 +240,6 @@ def test_errors_and_lists_say_nothing_that_steers(ran, vieval, address):
         assert said.out + said.err, line
 
 
-MARKED = json.dumps(PAYLOAD)
-
-
-@pytest.mark.parametrize(
-    "wrong", [f"{{{MARKED}: 1}}", f"judges: {MARKED}", PAYLOAD, "\x1b[31m"]
-)
-def test_options_that_are_wrong_are_quoted_harmlessly(folder, vieval, wrong):
-    (folder / "vieval.yaml").write_text(wrong)
-    harmless_console(vieval("tasks", code=1).err)
-
-
 # Results of a host: what models, tags, findings and logs say.
 
 
@@ -286,11 +257,10 @@ def results(folder):
         trace = (Step((PAYLOAD, "x"), status, (7.0,), PAYLOAD, PAYLOAD),)
         scores = {"SC": float(rng.random())} if number % 5 else {}
         verdict = Verdict(scores, status, PAYLOAD, trace, findings=(PAYLOAD, *FORMULAS))
+        options = {"options": {PAYLOAD: PAYLOAD}}
         for judge in (PAYLOAD, *FORMULAS[:2]):
-            texts = (PAYLOAD, PAYLOAD)
-            options = {"options": {PAYLOAD: PAYLOAD}}
-            source = Provenance("mine", (PAYLOAD,), ("SC",), judge, *texts, **options)
-            rows.append(result(sample, verdict, source))
+            told = ("mine", (PAYLOAD,), ("SC",), judge, PAYLOAD, PAYLOAD)
+            rows.append(result(sample, verdict, Provenance(*told, **options)))
     return write_results(folder / "run", rows)
 
 
@@ -320,12 +290,10 @@ def test_a_report_holds_nothing_that_steers_links_or_computes(results, folder, v
     assert not names & {"img", "iframe", "object", "embed", "base"}
     assert len(seen.all("script")) == 1
     for tag, name, value in seen.attributes():
-        assert not name.startswith("on"), tag
-        assert name not in ("src", "action", "style", "srcset"), tag
+        assert not re.match("on|(src|action|style|srcset)$", name), tag
         assert name != "href" or value.startswith(("#", "data:")), value
-    cells = [
-        cell for path in out.glob("*.csv") for row in harmless_csv(path) for cell in row
-    ]
+    rows = [row for path in out.glob("*.csv") for row in harmless_csv(path)]
+    cells = [cell for row in rows for cell in row]
     assert any("'=1+1" in cell for cell in cells)
     assert any(re.fullmatch(r"-0\.\d+.*", cell) for cell in cells)
     document = (out / "cells.json").read_text()

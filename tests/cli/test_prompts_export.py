@@ -34,10 +34,10 @@ def test_prompts_go_out_and_images_come_back(tmp_path, vieval):
     expected = csv_rows(folder / "expected.csv")
     assert [row["uid"] for row in expected] == [row["uid"] for row in rows]
     draw(mine, [row["file"] for row in expected])
-    scored = f"score {mine} --prompts {folder}/prompts.jsonl --judge ssim"
-    vieval(scored, "--out", tmp_path / "verdicts.jsonl")
-    verdicts = read_lines(tmp_path / "verdicts.jsonl")
-    found = [(verdict["uid"], verdict["status"]) for verdict in verdicts]
+    out = tmp_path / "verdicts.jsonl"
+    prompts = f"--prompts {folder}/prompts.jsonl"
+    vieval(f"score {mine} {prompts} --judge ssim --out {out}")
+    found = [(verdict["uid"], verdict["status"]) for verdict in read_lines(out)]
     assert found == [(row["uid"], "ok") for row in rows]
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from shlex import split
 from xml.etree import ElementTree
 
-import PIL.Image
 import pytest
 
 from tests.brightness import by_brightness, images, noisy, prompts
+from tests.builders import an_image_file
 from tests.fake_image_server import FakeImageServer
 from tests.fake_server import FakeServer, named
 from vieval_plugin.text.errors import ExitCode
@@ -79,51 +79,38 @@ def test_a_build_gate(judge, monkeypatch, vieval, shift, spread, margin, code, s
     suites, document, summary = result()
     assert summary.startswith(f"## {verdict}: {title}\n\nThe mean O of new is ")
     assert Path("step.md").read_text() == f"{summary}\n"
-    assert document["exit_code"] == code
-    assert document["outcome"] == ExitCode(code).name.lower()
-    assert document["answers"][0]["title"] == title
-    assert document["answers"][0]["outcome"] == document["outcome"]
+    outcome, answer = ExitCode(code).name.lower(), document["answers"][0]
+    assert (document["exit_code"], document["outcome"]) == (code, outcome)
+    assert (answer["title"], answer["outcome"]) == (title, outcome)
     assert {row["system"] for row in document["numbers"]} >= {"new", "last"}
-    if code == 0:
-        assert "then `vieval label verdicts.jsonl last.jsonl --n " in shown.out
-        assert f"not worse by {margin:g} or more" in shown.out
-        without_margin = vieval("rank", "new", *GATE[:4], *named(judge)).out
-        assert "\nThis is not a gate: pass --margin M to decide" in without_margin
     [against] = document["against"]
-    assert document["margin"] == margin
-    assert against["reference"] == "last"
+    assert (document["margin"], against["reference"]) == (margin, "last")
     assert against["failures"] == {"new": 0, "last": 0}
-    printed = "Positive control passed: with 20 degraded images, O is " in shown.out
-    assert printed == (code == 0)
     pattern = r"is ([\d.]+) \w+ .*than that of last on (\d+) prompts.*: at most ([\d.]+) lower"
     numbers = re.search(pattern, lines[1]).groups()
     expected = [abs(against["scored"][name]) for name in ("difference", "n", "low")]
     assert [float(number) for number in numbers] == pytest.approx(expected, abs=6e-4)
     assert (suites.get("failures"), suites.get("errors")) == (str(int(code != 0)), "0")
     page = Path("page.html").read_text()
-    assert title in page
     assert f"<b>{verdict}</b> <span>exit code {code}" in page
     assert re.search(rf"{N} prompts: \d+ lower, \d+ higher, \d+ equal", page)
-    assert "`vieval label" in summary
     for file in ("s.md", "j.xml", "all.json"):
         assert Path(file).read_bytes().endswith(b"\n")
-    if code == 4:
-        needed = (
-            r"About ([\d,]+) prompts would be enough to decide, if the difference stays"
-        )
-        assert int(re.search(needed, shown.out)[1].replace(",", "")) > N
     if code == 3:
-        assert suites.find(".//failure").get("message") == f"{verdict}: {title}"
-        assert "tig/p" in suites.find(".//failure").text
+        failure = suites.find(".//failure")
+        assert failure.get("message") == f"{verdict}: {title}"
+        assert "tig/p" in failure.text
         assert "a grey square" in summary
         assert "page.html shows the prompts with the largest drop." in lines
-        assert "are in page.html" not in page
+        first = document["falls"][0]
         falls = [fall["difference"] for fall in document["falls"]]
         assert falls == sorted(falls)
-        first = document["falls"][0]
-        lower = first["score"] - first["reference_score"]
-        assert falls[0] == pytest.approx(lower)
-        assert page.index("<h3>new&#39;s largest falls</h3>")
+        assert falls[0] == pytest.approx(first["score"] - first["reference_score"])
+
+
+def test_without_a_margin_no_exit_code_decides(judge, vieval):
+    without_margin = vieval("rank", build("new", 0.01), *GATE[:4], *named(judge)).out
+    assert "\nThis is not a gate: pass --margin M to decide" in without_margin
 
 
 def test_the_prompts_that_failed_are_named_before_those_that_fell(judge, vieval):
@@ -134,15 +121,15 @@ def test_the_prompts_that_failed_are_named_before_those_that_fell(judge, vieval)
         Path("new", f"{uid}.png").unlink()
     vieval("rank", "new", *GATE, *OUTPUTS, *named(judge), code=3)
     suites, document, summary = result()
-    title = document["answers"][0]["title"]
-    assert title.startswith("new fails more often than last, ")
+    assert document["answers"][0]["title"].startswith(
+        "new fails more often than last, "
+    )
     assert document["against"][0]["failures"] == {"new": 16, "last": 0}
     failed = list(itertools.takewhile(lambda fall: fall["status"], document["falls"]))
     found = {(fall["score"], fall["difference"], fall["status"]) for fall in failed}
     assert found == {(None, None, "no_image")}
     assert {fall["prompt"].removeprefix("tig/") for fall in failed} <= set(lost)
-    assert len(failed) == 10
-    assert 0 < len(document["falls"]) - len(failed) <= 10
+    assert len(failed) == 10 < len(document["falls"]) <= 20
     assert f"| {failed[0]['prompt']} | last | - | " in summary
     assert "; no_image; " in suites.find(".//failure").text
 
@@ -173,21 +160,17 @@ def test_a_baseline_that_does_not_fit_is_refused_first(judge, vieval):
     Path("other.jsonl.run.json").write_text(of_run.replace(digest, zeros))
     asked = judge.stats()["requests"]
     reworded = "'p7' has prompt 'a grey square 7' and 'a red square 7'; make a new"
-    cooler = "judged with backbones.judge.temperature 0.0, now 0.7"
-    pack = f"judged with pack viescore/v1 {zeros}, now viescore/v1"
+    several = "the new build: contains 2 generators (last, new); pass one folder or"
     cases = (
         ("--prompts reworded.csv", reworded),
         ("--prompts longer.csv", "1 new prompt (first: 'p80')"),
         ("--judge sharpness", "judged with judge viescore, now sharpness"),
-        ("--temperature 0.7", cooler),
+        ("--temperature 0.7", "with backbones.judge.temperature 0.0, now 0.7"),
         ("--model other-model", "judged with backbone fake, now other-model"),
-        ("--against other.jsonl", pack),
+        ("--against other.jsonl", f"with pack viescore/v1 {zeros}, now viescore/v1"),
         ("--against two.jsonl", ": contains 2 generators (last, new)"),
         ("--against absent.jsonl", "absent.jsonl: no such file or folder"),
-        (
-            "last",
-            "the new build: contains 2 generators (last, new); pass one folder or",
-        ),
+        ("last", several),
     )
     gate = [*GATE, *OUTPUTS, *named(judge)]
     with FakeImageServer() as server:
@@ -208,7 +191,7 @@ def test_a_baseline_that_does_not_fit_is_refused_first(judge, vieval):
 
 def test_an_edit_of_another_source_is_another_prompt(judge, vieval):
     for name, brightness in (("source", 9), ("other", 200)):
-        PIL.Image.new("RGB", (16, 16), (brightness,) * 3).save(f"{name}.png")
+        an_image_file(f"{name}.png", (brightness,) * 3, (16, 16))
     rows = [f"p{n},make it brighter,source.png" for n in range(N)]
     table = "\n".join(["uid,instruction,source", *rows])
     Path("edits.csv").write_text(table)
@@ -275,17 +258,15 @@ def test_an_unchanged_judge_judges_both_sides_of_an_anchor(judge, vieval):
 
 
 def refusal(path, body):
-    error = {"code": "content_policy_violation", "message": "not allowed"}
-    return 400, {"error": error}
+    code = "content_policy_violation"
+    return 400, {"error": {"code": code, "message": "not allowed"}}
 
 
 def test_images_are_made_by_a_server_with_a_seed_a_prompt(judge, monkeypatch, vieval):
     monkeypatch.setenv("VIEVAL_GENERATOR_API_KEY", KEY)
     with FakeImageServer() as generator:
-        flags = split(
-            f"--generator-url {generator.base_url} --generator-model org/model "
-            "--prompts prompts.csv"
-        )
+        place = f"--generator-url {generator.base_url} --generator-model org/model"
+        flags = split(f"{place} --prompts prompts.csv")
         seeded = (*flags, "--seed", 100)
         shown = vieval("rank night --out night.jsonl", *seeded, *named(judge))
         gate = ["--against", "night.jsonl", "--margin", "0.1", *named(judge)]

@@ -1,23 +1,15 @@
 """`vieval rank` of folders, by judges that score and that compare, and the gate."""
 
-import csv
 import re
-from shlex import split
 
-import numpy as np
-import PIL.Image
 import pytest
 
 from tests.brightness import by_brightness, images, prompts, rough
+from tests.builders import an_image_file
 from tests.fake_server import FakeServer, named
 from tests.stored_results import read_lines
 
 pytestmark = pytest.mark.usefixtures("few_draws")
-
-
-def rank(vieval, server, *arguments, code=0):
-    said = vieval("rank", *arguments, *named(server), code=code)
-    return said.out.splitlines(), said.err
 
 
 @pytest.fixture
@@ -32,21 +24,11 @@ def both(tmp_path):
     return made
 
 
-def test_a_gate_that_cannot_decide_is_refused_first(both, tmp_path, vieval):
-    mine, theirs, *given = both(3)
+def test_verdicts_of_one_generator_are_no_gate(both, tmp_path, vieval):
+    mine, _, *given = both(3)
     out = tmp_path / "v.jsonl"
-    given += ["--judge", "sharpness"]
-    gate = [*given, "--margin", "0.1", "--out", out]
-    compare = "--margin requires another generator to compare mine with; pass"
-    one = "--margin requires one judge, got 2 (sharpness, histogram); pass only one"
-    for arguments, line in (
-        ([mine, *gate], f"{compare} the folder of its images too"),
-        ([mine, theirs, *gate, "--judge", "histogram"], one),
-    ):
-        assert vieval("rank", *arguments, code=1).err == f"vieval: {line}\n"
-    assert not out.exists()
     # grey squares have no sharpness
-    vieval("rank", mine, *given, "--out", out, code=1)
+    vieval("rank", mine, *given, "--judge", "sharpness", "--out", out, code=1)
     [line] = vieval("rank", out, "--margin", "0.1", code=1).err.splitlines()
     assert line.endswith("to compare mine with; pass verdicts on its images too")
 
@@ -65,10 +47,11 @@ def test_verdicts_of_another_judge_are_not_replaced(both, tmp_path, vieval):
     sharpness = [*command, "--judge", "sharpness"]
     vieval(*sharpness, code=1)  # grey squares have no sharpness
     written = out.read_bytes()
-    assert vieval(*command, "--judge", "text_rendering", code=1).err == (
-        f"vieval: {out} contains verdicts from a run with --judge sharpness, now text_rendering; "
-        "choose another --out, or delete the file\n"
+    said = vieval(*command, "--judge", "text_rendering", code=1).err
+    run = (
+        f"{out} contains verdicts from a run with --judge sharpness, now text_rendering"
     )
+    assert said == f"vieval: {run}; choose another --out, or delete the file\n"
     assert out.read_bytes() == written
     assert f"wrote {out}" in vieval(*sharpness, code=1).err
 
@@ -78,8 +61,8 @@ def test_the_page_has_the_answer_and_the_pictures_side_by_side(both, tmp_path, v
     for judge in ("pairwise", "viescore"):
         page = tmp_path / f"{judge}.html"
         with FakeServer(reply=by_brightness()) as server:
-            flags = ("--judge", judge, "--html", page)
-            shown, _ = rank(vieval, server, *given, *flags)
+            flags = ("--judge", judge, "--html", page, *named(server))
+            shown = vieval("rank", *given, *flags).out.splitlines()
         text = page.read_text()
         assert shown[0].replace("<", "&lt;") in text
         cards = text.split('id="cards"', 1)[1]
@@ -88,49 +71,6 @@ def test_the_page_has_the_answer_and_the_pictures_side_by_side(both, tmp_path, v
         assert len(re.findall(r"<figcaption><b>(?:mine|theirs)", cards)) == 16
         assert text.count("<script") == 1
         assert len(re.findall(r'<button type="button" data-card="', text)) == 8
-
-
-def test_the_best_image_of_each_prompt(tmp_path, vieval):
-    mine = images(tmp_path, "mine", rough(0.5, 1), 4, draws=3)
-    given = split(
-        f"{mine} --prompts {prompts(tmp_path, 4)} --judge viescore --best-of "
-        f"--tables {tmp_path}/t"
-    )
-    with FakeServer(reply=by_brightness()) as server:
-        shown, _ = rank(vieval, server, *given)
-    assert shown[0] == "in all rows: generator = mine, of = 3"
-    with (tmp_path / "t" / "best_of.csv").open(newline="") as file:
-        rows = list(csv.reader(file))[1:]
-    grey = lambda n, draw: round(255 * rough(0.5, 1)(n, draw)) / 255
-    scores = {n: [round(10 * grey(n, draw)) for draw in range(3)] for n in range(4)}
-    expected = [(f"p{n}", int(np.argmax(levels)), "3") for n, levels in scores.items()]
-    assert [(row[0], int(row[2]), row[4]) for row in rows] == expected
-    assert rows[0][5] == str(mine / f"p0_{np.argmax(scores[0])}.png")
-
-
-def test_equal_scores_need_prompts_and_equal_files_no_judge(tmp_path, vieval):
-    levels = {"mine": 0.5, "same": 0.5, "theirs": 0.51}
-    mine, same, theirs = (
-        images(tmp_path, name, lambda prompt, draw, level=level: level)
-        for name, level in levels.items()
-    )
-    given = ["--prompts", prompts(tmp_path), "--judge", "viescore", "--margin"]
-    with FakeServer(reply=by_brightness()) as server:
-        shown, said = rank(vieval, server, mine, theirs, *given, "0.02", code=4)
-        few = "with 24 prompts, equal scores cannot pass (148 prompts are required)"
-        assert few in said
-        enough = "be enough to decide, if the difference stays the same."
-        assert any(line.endswith(enough) for line in shown)
-        asked = server.stats()["requests"]
-        for margin in ("0.02", "0"):
-            shown, _ = rank(vieval, server, mine, same, *given, margin)
-            assert len(shown) == 2
-            assert "mine is not worse than same" in shown[0]
-            assert "identical files" in shown[1]
-        assert server.stats()["requests"] == asked
-        out = tmp_path / "v.jsonl"
-        rank(vieval, server, mine, same, *given, "0.02", "--out", out)
-    assert "identical files" in vieval("rank", out, "--margin", "0.02").out
 
 
 def test_the_very_same_files_that_are_no_images_do_not_pass(tmp_path, vieval):
@@ -156,53 +96,27 @@ def test_columns_of_prompts_may_have_other_names(both, tmp_path, vieval):
     vieval("rank", *folders, *given, "uid=name,prompt=wording", code=1)
     found = {(row["uid"], row["texts"]["prompt"]) for row in read_lines(out)}
     assert found == {(f"p{n}", f"a grey square {n}") for n in range(3)}
-    said = vieval("rank", *folders, *given, "uid=nam,prompt=wording", code=1).err
-    [line] = said.splitlines()
-    assert "'nam'" in line
-
-
-def numbered(folder, names):
-    """Images brighter and brighter, under these names."""
-    folder.mkdir()
-    for place, name in enumerate(names):
-        PIL.Image.new("RGB", (16, 16), (20 * place,) * 3).save(folder / name)
-    return folder
 
 
 def test_image_names_number_the_prompts(tmp_path, vieval):
-    mine = numbered(tmp_path / "mine", [f"{n}.png" for n in range(11)])
-    names = [f"image_{n:02}_s3.png" for n in range(1, 12)]
-    theirs = numbered(tmp_path / "theirs", names)
+    """Those of both folders, of which one counts from 0 and the other from 1."""
+    folders = {"mine": "{}.png", "theirs": "image_{:02}_s3.png"}
+    for first, (name, form) in enumerate(folders.items()):
+        for n in range(11):
+            path = tmp_path / name / form.format(n + first)
+            an_image_file(path, (20 * n,) * 3, (16, 16))
     texts = [f"square {n}" for n in range(11)]
     (tmp_path / "prompts.txt").write_text("\n".join(texts))
-    (tmp_path / "prompts.csv").write_text("prompt\n" + "\n".join(texts))
-    for name in ("prompts.txt", "prompts.csv"):
-        out = tmp_path / f"{name}.jsonl"
-        flags = f"--prompts {tmp_path / name} --judge sharpness --out {out}"
-        vieval(f"rank {mine} {theirs} {flags}", code=1)
-        rows = read_lines(out)
-        found = {(row["uid"], row["texts"]["prompt"]) for row in rows}
-        assert found == {(str(n), text) for n, text in enumerate(texts, start=1)}
-        files = {
-            (row["image_model"], row["uid"]): row["images"]["output"]["file"]
-            for row in rows
-        }
-        assert files["mine", "3"] == "mine/2.png"
-        assert files["mine", "11"] == "mine/10.png"
-        assert files["theirs", "11"] == "theirs/image_11_s3.png"
-
-
-def test_folders_with_prompts_of_their_own_need_no_flag(both, vieval):
-    mine, theirs, _, table = both(3)
-    table.rename(mine / "prompts.csv")
-    with FakeServer(reply=by_brightness()) as server:
-        shown, _ = rank(vieval, server, mine, theirs, "--judge", "viescore")
-        assert shown[1].endswith(", on 3 prompts.")
-        (mine / "prompts.csv").unlink()
-        for file in [*mine.glob("*.png"), *theirs.glob("*.png")]:
-            file.with_suffix(".txt").write_text("a grey square")
-        shown, _ = rank(vieval, server, mine, theirs, "--judge", "viescore")
-        assert shown[1].endswith(", on 3 prompts.")
+    out = tmp_path / "v.jsonl"
+    flags = f"--prompts {tmp_path}/prompts.txt --judge sharpness --out {out}"
+    vieval(f"rank {tmp_path}/mine {tmp_path}/theirs {flags}", code=1)
+    rows = read_lines(out)
+    found = {(row["uid"], row["texts"]["prompt"]) for row in rows}
+    assert found == {(str(n), text) for n, text in enumerate(texts, start=1)}
+    output = lambda row: row["images"]["output"]["file"]
+    files = {(row["image_model"], row["uid"]): output(row) for row in rows}
+    assert files["mine", "11"] == "mine/10.png"
+    assert files["theirs", "11"] == "theirs/image_11_s3.png"
 
 
 READ = ("prompts.csv", "mine/p0.png", "people.csv", "people.html")

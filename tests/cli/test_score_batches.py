@@ -1,7 +1,5 @@
 """`vieval score --batch`: the verdicts of calls, whatever the service does."""
 
-import base64
-import io
 import json
 import os
 import random
@@ -29,8 +27,8 @@ from tests.fake_server import (
     read_request,
 )
 from tests.pictures import encoded
-from tests.scripted_t2i_eval import Scene, Script, entity, over_http
 from tests.stored_results import read_lines, write_lines
+from tests.work import run_process
 from vieval_plugin.backends.http import batches
 from vieval_plugin.cli import main
 
@@ -68,7 +66,7 @@ def command(folder, server, *more, out="v.jsonl"):
     return [*map(str, [*paths, *named(server), *more])]
 
 
-def of_hash(request):
+def hash_reply(request):
     """The answer of a server without settings."""
     _, prompt = read_request(json.dumps(request).encode())
     return completion(Settings(), request, prompt)["choices"][0]["message"]["content"]
@@ -134,10 +132,8 @@ def test_batches_give_the_verdicts_of_calls(same, tmp_path):
     assert len(service.paid) == 60
     # whether schemas are enforced, and whether this form is taken
     assert service.stats()["requests"] == 2
-    assert (
-        "viescore with batches: at most 2 waves (1 question in a row, 1 re-ask for each), "
-        "each sent up to 3 times if batches expire or fail"
-    ) in told
+    waves = "at most 2 waves (1 question in a row, 1 re-ask for each), each sent up to 3 times"
+    assert f"viescore with batches: {waves} if batches expire or fail" in told
     assert "calls: 60, from the cache: 0, tokens" in told
     price = re.search(r"price: ([\d.]+)", told)[1]
     saved = re.search(r"by batches: ([\d.]+)", told)[1]
@@ -312,7 +308,7 @@ def test_what_a_service_refuses_of_a_form_is_found_out_first(live, tmp_path, bat
             raise Rejected(limit)
         if "minLength" in schema or "maxLength" in schema:
             raise Rejected(length)
-        return of_hash(request)
+        return hash_reply(request)
 
     with BatchServer(reply=reply) as service:
         # the second time whether schemas are enforced is known, and no call teaches the
@@ -347,47 +343,38 @@ class SpoilingServer(BatchServer):
         self.spoil(self, batch, batch["output_file_id"])
 
 
-def spoil_with_empty_errors(service, batch, output):
-    batch["error_file_id"] = service._kept(b"")
+def fill(service, output, changed):
+    service.contents[output] = changed(service.contents[output])
 
 
-def spoil_with_mark(service, batch, output):
-    service.contents[output] = b"\xef\xbb\xbf" + service.contents[output]
-
-
-def spoil_with_copies(service, batch, output):
-    service.contents[output] *= 2
-
-
-def spoil_with_errors_first(service, batch, output):
-    lines = map(json.loads, service.contents[output].splitlines())
+def with_errors_first(content):
     fault = {"response": None, "error": {"message": "a fault"}}
-    errors = "".join(f"{json.dumps({**line, **fault})}\n" for line in lines)
-    service.contents[output] = errors.encode() + service.contents[output]
+    rows = [json.loads(line) | fault for line in content.splitlines()]
+    return "".join(f"{json.dumps(row)}\n" for row in rows).encode() + content
 
 
-def spoil_with_capitals(service, batch, output):
-    batch["status"] = "COMPLETED"
+SPOILS = {
+    "empty errors": lambda it, batch, _: batch.update(error_file_id=it._kept(b"")),
+    "mark": lambda it, _, output: fill(it, output, lambda text: b"\xef\xbb\xbf" + text),
+    "copies": lambda it, _, output: fill(it, output, lambda text: text * 2),
+    "errors first": lambda it, _, output: fill(it, output, with_errors_first),
+    "capitals": lambda it, batch, _: batch.update(status="COMPLETED"),
+}
 
 
-SPOILS = (spoil_with_empty_errors, spoil_with_mark, spoil_with_copies)
-SPOILS += (spoil_with_errors_first, spoil_with_capitals)
-
-
-@pytest.mark.parametrize("spoil", SPOILS)
+@pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
 def test_answers_are_read_from_whatever_files_a_service_leaves(same, spoil):
     service, _ = same(3, SpoilingServer(spoil))
     assert set(service.sent.values()) == {1}
 
 
 def spoil_ids(service, batch, output):
-    content = service.contents[output]
-    service.contents[output] = content.replace(b'_id": "', b'_id": "x')
+    fill(service, output, lambda text: text.replace(b'_id": "', b'_id": "x'))
     batch["request_counts"] = {"completed": 6}
 
 
 def spoil_output(service, batch, output):
-    service.contents[output] = b""
+    fill(service, output, lambda text: b"")
     batch["request_counts"] = {"completed": 6}
 
 
@@ -433,20 +420,16 @@ def test_requests_that_were_never_sent_are_written_again(tmp_path, store, batche
         assert set(service.paid.values()) == {1}
 
 
-@pytest.mark.parametrize(
-    ("judge", "settings", "waves"),
-    [
-        ("viescore", {}, 1),
-        ("viescore --lazy", {}, 2),
-        ("t2i_eval", {}, 8),
-        ("t2i_eval", {"t2i_eval": {"mode": "framework"}}, 3),
-        ("question_answering --setting dsg", {}, 2),
-        ("question_answering --setting tifa", {}, 2),
-        # and one more of these two where the service has token ids
-        ("question_answering --setting vq2a", {}, 2),
-        ("vqascore", {}, 1),
-    ],
+FRAMEWORK = {"t2i_eval": {"mode": "framework"}}
+WAVES = (
+    *(("viescore", {}, 1), ("viescore --lazy", {}, 2), ("t2i_eval", {}, 8)),
+    ("t2i_eval", FRAMEWORK, 3),
+    *((f"question_answering --setting {it}", {}, 2) for it in ("dsg", "tifa", "vq2a")),
+    ("vqascore", {}, 1),
 )
+
+
+@pytest.mark.parametrize(("judge", "settings", "waves"), WAVES)
 def test_no_more_waves_than_a_judge_says(tmp_path, batched, judge, settings, waves):
     samples(tmp_path, 6)
     options = {"judges": {**settings, "reminders": 0}, "store": {"use": False}}
@@ -455,6 +438,7 @@ def test_no_more_waves_than_a_judge_says(tmp_path, batched, judge, settings, wav
         told = batched(service, *split(f"--config {tmp_path}/o.yaml --judge {judge}"))
     most = int(re.search(r"at most (\d+) wave", told)[1])
     assert told.count("vieval: wave ") == waves
+    # one more of these two where the service has token ids
     assert most == waves + judge.endswith(("vq2a", "vqascore"))
 
 
@@ -539,24 +523,17 @@ def test_vllm_answers_files_wave_by_wave(store, vieval, tmp_path):
         "--served-model-name tiny --dtype float32 --max-model-len 8192 --max-num-seqs 4 "
         "--enforce-eager --block-size 32 --structured-outputs-config"
     )
-    blanks = '{"backend": "xgrammar", "disable_any_whitespace": true}'
-    environment = {
-        **os.environ,
-        "HF_HUB_OFFLINE": "1",
-        "VLLM_NO_USAGE_STATS": "1",
-        "VLLM_CPU_KVCACHE_SPACE": "1",
-        "TORCH_COMPILE_DISABLE": "1",
-    }
+    flags.append('{"backend": "xgrammar", "disable_any_whitespace": true}')
+    own = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
+    own |= {"VLLM_CPU_KVCACHE_SPACE": "1", "TORCH_COMPILE_DISABLE": "1"}
+    about = {"env": {**os.environ, **own}, "cwd": tmp_path, "check": True}
     form = r"vllm run-batch -i (\S+) -o (\S+) --model tiny"
     answered = 0
     while files := re.search(form, vieval(scored, code=None).err):
         requests, answers = files.groups()
         module = [python, "-m", "vllm.entrypoints.openai.run_batch"]
-        asked = [*module, "-i", requests, "-o", answers, "--model", str(model)]
-        asked += [*flags, blanks]
-        subprocess.run(
-            asked, env=environment, cwd=tmp_path, check=True, capture_output=True
-        )
+        asked = [*module, "-i", requests, "-o", answers, "--model", str(model), *flags]
+        run_process(asked, **about)
         answered += 1
         assert answered <= 2  # the second wave are re-asks
     rows = read_lines(tmp_path / "v.jsonl")
@@ -570,15 +547,10 @@ def test_vllm_answers_files_wave_by_wave(store, vieval, tmp_path):
 # own
 DEATHS = (
     "Batches._end_file after 2",
-    ("POST", "/v1/files", "before", 1),
-    ("POST", "/v1/files", "after", 1),
-    ("POST", "/v1/batches", "before", 1),
-    ("POST", "/v1/batches", "after", 1),
-    ("GET", "/v1/batches/batch-0", "before", 3),
-    ("GET", "/content", "after", 1),
-    "Batches._keep before 1",
-    "Batches._keep after 1",
-    "VerdictLog.append after 900",
+    *(("POST", "/v1/files", moment, 1) for moment in ("before", "after")),
+    *(("POST", "/v1/batches", moment, 1) for moment in ("before", "after")),
+    *(("GET", "/v1/batches/batch-0", "before", 3), ("GET", "/content", "after", 1)),
+    *("Batches._keep before 1", "Batches._keep after 1", "VerdictLog.append after 900"),
 )
 KILLED = """
 import os, signal, sys
@@ -612,15 +584,19 @@ sys.exit(main(arguments))
 """
 
 
+def read_in_two_waves(request):
+    """An answer that can be read only once half of the questions are asked again."""
+    said = json.dumps(request)
+    spoilt = "a thing 0" in said and "mumbled" not in said
+    return "mumbled" if spoilt else hash_reply(request)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("judge", ["viescore", "t2i_eval"])
-def test_2000_samples_survive_any_kill(store, tmp_path, judge):
+def test_2000_samples_survive_any_kill(store, tmp_path):
     samples(tmp_path, 2000)
-    with open(store.with_name("vieval.yaml"), "a") as file:
-        file.write("judges: {t2i_eval: {mode: framework}}\n")
-    settings = {"reply": of_scene} if judge == "t2i_eval" else {}
+    settings = {"reply": read_in_two_waves}
     with FakeServer(**settings) as server:
-        assert main(command(tmp_path, server, "--judge", judge, out="live.jsonl")) == 0
+        assert main(command(tmp_path, server, out="live.jsonl")) == 0
         calls = server.stats()["requests"] - 1  # less the probe
     store.unlink()
     under_way, times = [], Counter()
@@ -639,7 +615,7 @@ def test_2000_samples_survive_any_kill(store, tmp_path, judge):
         return 503  # a request that nobody waits for any more is not carried out
 
     with BatchServer(on_call=kill, **settings) as service:
-        arguments = command(tmp_path, service, "--judge", judge, "--batch")
+        arguments = command(tmp_path, service, "--batch")
         for death in (*DEATHS, ""):
             step = death if isinstance(death, str) else ""
             line = [sys.executable, "-c", KILLED, step, *arguments]
@@ -650,26 +626,3 @@ def test_2000_samples_survive_any_kill(store, tmp_path, judge):
         assert service.paid.total() == calls
         assert service.stats()["requests"] <= 11  # probes
     assert verdicts(tmp_path / "v.jsonl") == verdicts(tmp_path / "live.jsonl")
-
-
-def of_scene(request):
-    """The answer of T2I-Eval's scripted model, which knows a sample by prompt or pixel."""
-    text = json.dumps(request)
-    if "probe" in text:
-        return over_http(Script(()))(request)
-    if "Say hello." in text:  # whether this form is taken
-        return "hello"
-    if prompt := re.search(r"a thing (\d{4})", text):
-        number = int(prompt[1])
-    else:
-        url = re.search(r"data:image/png;base64,([^\"]+)", text)[1]
-        picture = PIL.Image.open(io.BytesIO(base64.b64decode(url)))
-        red, green, _ = picture.getpixel((0, 0))
-        number = red + 256 * green
-    return over_http(Script((scene(number),)))(request)
-
-
-def scene(number):
-    things = (entity("thing", color="red"),)
-    picture = encoded(picture_of(number))
-    return Scene(prompt_of(number), things, (), float(number % 10), picture)

@@ -49,23 +49,6 @@ def table(path, rows):
     return path
 
 
-def test_two_generators_are_ranked_from_folders(score, prompts, tmp_path, vieval):
-    for noise, number in enumerate((1, 2, 3)):
-        draw(tmp_path / "out" / "mine" / f"{number}.png", noise)
-        draw(tmp_path / "out" / "theirs" / f"{number}.png")
-    code, rows, said, _ = score(tmp_path / "out", *prompts)
-    assert code == 0
-    models = ("mine", "theirs")
-    expected = [(model, str(n), "ok", 0) for n in (1, 2, 3) for model in models]
-    assert names(rows) == expected
-    assert {row["kind"] for row in rows} == {"tig"}
-    sharpest = [row["scores"]["PQ"] for row in rows[::2]]
-    assert sharpest[0] < 0.5 < min(sharpest[1:])
-    verdicts = tmp_path / "verdicts.jsonl"
-    assert said.splitlines()[-1].startswith(f"next: `vieval rank {verdicts}`")
-    assert "mine" in vieval("rank", verdicts).out
-
-
 def test_several_folders_and_edits_whose_sources_the_prompts_name(score, tmp_path):
     draw(tmp_path / "in" / "1.png")
     row = {"uid": "1", "texts": {"instruction": "add a hat"}}
@@ -107,8 +90,8 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
 def host_row(number, *images, **more):
     answer = json.dumps({"images": [*map(str, images)]})
     asked = {"arguments": [PROMPTS[number], {"until": []}], "doc": {}, "target": ""}
-    return {"doc_id": number, **asked, "resps": [[answer]], "filtered_resps": [answer],
-            **more}  # fmt: skip
+    replies = {"resps": [[answer]], "filtered_resps": [answer]}
+    return {"doc_id": number, **asked, **replies, **more}
 
 
 def test_an_answer_that_lmms_eval_wrote_names_no_file_that_it_likes(score, tmp_path):
@@ -118,10 +101,8 @@ def test_an_answer_that_lmms_eval_wrote_names_no_file_that_it_likes(score, tmp_p
     draw(source)
     draw(better, 2)
     (run / "link.png").symlink_to(better)
-    rows = [
-        host_row(number, path, input_media=[str(source)])
-        for number, path in enumerate((better, run / "link.png", source))
-    ]
+    named, media = (better, run / "link.png", source), {"input_media": [str(source)]}
+    rows = [host_row(number, path, **media) for number, path in enumerate(named)]
     write_lines(run / "x_samples_edits.jsonl", rows)
     edits = (run, "--kind", "tie")
     code, found, said, _ = score(*edits, judge="ssim")

@@ -49,13 +49,13 @@ def tiny(scorer_weights, tmp_path, monkeypatch):
     BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder / "words")
     torch.save(image_reward_tensors(len(words)), folder / "reward.pt")
     vision = {**VISION, "layer_norm_eps": 1e-6}
-    text = {**READ, "vocab_size": len(words)}
-    image_reward = {"weights": "reward.pt", "tokenizer": "words"}
+    image_reward = {"weights": "reward.pt", "tokenizer": "words", "vision": vision}
+    image_reward["text"] = {**READ, "vocab_size": len(words)}
     networks = {
         "pickscore": {"base": clip, "processor": clip},
         "hpsv2": {"base": clip, "open_clip": "hps.pt"},
         "aesthetic": {"base": clip, "head": "head.pth"},
-        "image_reward": {**image_reward, "vision": vision, "text": text},
+        "image_reward": image_reward,
     }
     for name in HEADS:
         (folder / name).mkdir()
@@ -117,11 +117,25 @@ def test_the_list_says_what_each_is_and_what_is_absent(vieval):
     assert "run `vieval prompts import hpsv3 CHECKOUT --to FOLDER`" in said
 
 
-def test_the_list_knows_a_file_that_was_downloaded(vieval, monkeypatch, tmp_path):
+def test_the_list_knows_files_and_named_weights_without_the_hubs_library(
+    vieval, scorer_weights, monkeypatch, tmp_path
+):
+    find = importlib.util.find_spec
+    hub = "huggingface_hub"
+    hidden = lambda name, *rest: None if name == hub else find(name, *rest)
+    monkeypatch.setattr(importlib.util, "find_spec", hidden)
+    assert "weights = missing" in vieval("tasks", "--judges").out
     monkeypatch.setattr(weights, "cache_folder", lambda: tmp_path)
     (tmp_path / "sac+logos+ava1-l14-linearMSE.pth").touch()
+    options = tmp_path / "options.yaml"
+    folder = scorer_weights["clip_score"]
+    options.write_text(f"scorers: {{pickscore: {{model: {folder}}}}}\n")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(options))
     rows = [line.split() for line in vieval("tasks", "--judges").out.splitlines()]
-    assert "present" in next(row for row in rows if row and row[0] == "aesthetic")
+    states = {row[0]: row for row in rows if row and row[0] in NAMES}
+    for name, state in (("pickscore", "present"), ("aesthetic", "present")):
+        assert state in states[name]
+    assert "missing" in states["hpsv2"]
 
 
 # the wording that HPSv3 and EditReward were trained with
@@ -197,22 +211,3 @@ def test_a_network_reads_an_imported_wording(name, vieval, tmp_path, monkeypatch
     again = vieval("score", samples, "--judge", name, "--out", out, code=1)
     assert "its training prompt is not included" in again.err
     registry.judges.cache_clear()
-
-
-def test_the_list_knows_named_weights(vieval, scorer_weights, monkeypatch, tmp_path):
-    options = tmp_path / "options.yaml"
-    folder = scorer_weights["clip_score"]
-    options.write_text(f"scorers: {{pickscore: {{model: {folder}}}}}\n")
-    monkeypatch.setenv("VIEVAL_CONFIG", str(options))
-    rows = [line.split() for line in vieval("tasks", "--judges").out.splitlines()]
-    states = {row[0]: row for row in rows if row and row[0] in NAMES}
-    assert "present" in states["pickscore"]
-    assert "missing" in states["hpsv2"]
-
-
-def test_the_list_needs_no_library_of_the_hub(vieval, monkeypatch):
-    find = importlib.util.find_spec
-    hub = "huggingface_hub"
-    hidden = lambda name, *rest: None if name == hub else find(name, *rest)
-    monkeypatch.setattr(importlib.util, "find_spec", hidden)
-    assert "weights = missing" in vieval("tasks", "--judges").out

@@ -69,11 +69,13 @@ def test_every_task_is_in_the_list_of_its_benchmark(listed):
         own = [task for task in tasks.tasks() if task.benchmark == name]
         rows = listed(name) if own else {}
         [[of_all]] = [rows.get("in", [""])]
+        cells = {row[0]: " ".join([of_all, *row[1:2]]) for row in rows.values()}
+        parts = {name: it.replace(",", "").split() for name, it in cells.items()}
         ends = {
-            row[0] + end
-            for row in rows.values()
-            for end in " ".join([of_all, *row[1:2]]).replace(",", "").split()
-            if end[0] == "_"
+            name + part
+            for name, several in parts.items()
+            for part in several
+            if part[0] == "_"
         }
         assert {task.name for task in own} <= ends | set(rows)
 

@@ -1,32 +1,24 @@
-"""What the hand-written pages name: commands, options, targets of make, files of the repository,
-links.
-"""
+"""What the hand-written pages name: commands, options, make targets, files and links."""
 
 import argparse
 import os
 import re
 import shlex
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 
-from tests.docs import pages
+from tests.work import run_process
 from vieval_plugin import cli
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 GENERATED = (
-    "reference/commands",
-    "reference/options",
-    "reference/judges",
-    "reference/metrics",
-    "reference/api/",
+    *("reference/commands", "reference/options", "reference/judges"),
+    *("reference/metrics", "reference/api/", "reference/benchmarks_table"),
 )
-GENERATED += ("reference/benchmarks_table",)
-FENCE = re.compile(
-    r"^[ ]*(```+)(\S*)[^\n]*\n(.*?)^[ ]*\1\s*$", re.MULTILINE | re.DOTALL
-)
+BLOCK = r"^[ ]*(```+)(\S*)[^\n]*\n(.*?)^[ ]*\1\s*$"
+FENCE = re.compile(BLOCK, re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SHELL = ("", "bash", "sh", "console", "shell")
@@ -38,33 +30,17 @@ def written():
 
 
 def commands(text):
-    """The commands of `vieval` and `make` in blocks of a shell and in backticks, each as its
-    words.
-    """
+    """The `vieval` and `make` commands in shell blocks and in backticks, each as its words."""
     blocks = [m[3].replace("\\\n", " ") for m in FENCE.finditer(text) if m[2] in SHELL]
-    inline = [
-        m[1]
-        for m in INLINE.finditer(FENCE.sub("", text))
-        if m[1].startswith(("vieval ", "make "))
-    ]
-    for line in [line for block in blocks for line in block.splitlines()] + inline:
-        for words in split(line):
-            place = next(
-                (
-                    n
-                    for n, word in enumerate(words)
-                    if Path(word).name in ("vieval", "make")
-                ),
-                len(words),
-            )
-            if not any(
-                word.startswith("-") or word in ("pip", "cd") for word in words[:place]
-            ):
-                yield from (
-                    [[Path(words[place]).name, *words[place + 1 :]]]
-                    if place < len(words)
-                    else []
-                )
+    words = INLINE.findall(FENCE.sub("", text))
+    lines = [line for block in blocks for line in block.splitlines()]
+    lines += [line for line in words if line.startswith(("vieval ", "make "))]
+    for command in (words for line in lines for words in split(line)):
+        names = [Path(word).name for word in command]
+        place = next((n for n, w in enumerate(names) if w in ("vieval", "make")), None)
+        other = lambda word: word.startswith("-") or word in ("pip", "cd")
+        if place is not None and not any(map(other, command[:place])):
+            yield [names[place], *command[place + 1 :]]
 
 
 def split(line):
@@ -89,106 +65,65 @@ def parser():
 def fault(words):
     """What is wrong with a command, in words; empty where nothing is."""
     if words[0] == "make":
-        targets = set(
-            re.findall(
-                r"^([\w-]+):",
-                (ROOT / "Makefile").read_text(encoding="utf-8"),
-                re.MULTILINE,
-            )
-        )
-        unknown = [
-            word
-            for word in words[1:2]
-            if re.fullmatch(r"[a-z-]+", word) and word not in targets
-        ]
-        return f"make has no target {unknown[0]}" if unknown else ""
+        text = (ROOT / "Makefile").read_text(encoding="utf-8")
+        targets = set(re.findall(r"^([\w-]+):", text, re.MULTILINE))
+        named = [word for word in words[1:2] if re.fullmatch(r"[a-z-]+", word)]
+        return "".join(f"make has no target {n}" for n in named if n not in targets)
     at, name = parser(), "vieval"
     options = set()
     for word in words[1:]:
-        subparsers = [
-            action
-            for action in at._actions
-            if isinstance(action, argparse._SubParsersAction)
-        ]
-        options |= {
-            option for action in at._actions for option in action.option_strings
-        }
-        if subparsers and not word.startswith("-"):
+        below = [a for a in at._actions if isinstance(a, argparse._SubParsersAction)]
+        options |= options_of(at)
+        if below and not word.startswith("-"):
             if word.isupper() or not re.match(r"\w", word):
                 return ""
-            if word not in subparsers[0].choices:
+            if word not in below[0].choices:
                 return f"{name} has no command {word}"
-            at, name = subparsers[0].choices[word], f"{name} {word}"
-            options |= {
-                option for action in at._actions for option in action.option_strings
-            }
+            at, name = below[0].choices[word], f"{name} {word}"
+            options |= options_of(at)
+        # what another command takes is not abbreviated
         elif (
             word.startswith("--")
+            and at.allow_abbrev
             and word.partition("=")[0] not in options
-            and at.allow_abbrev  # what another command takes is not abbreviated
         ):
             return f"{name} has no option {word}"
     return ""
 
 
+def options_of(at):
+    return {option for action in at._actions for option in action.option_strings}
+
+
 def files(text):
-    """Paths in backticks that begin in a folder of the repository, but for those that the page's
-    own blocks write.
-    """
-    folders = {
-        path.name
-        for path in ROOT.iterdir()
-        if path.is_dir() and not path.name.startswith(".")
-    } - {"out"}
+    """Paths in backticks below a folder of the repository, except files that the page writes."""
+    folders = {path.name for path in ROOT.glob("[!.]*") if path.is_dir()} - {"out"}
     blocks = "\n".join(m[0] for m in FENCE.finditer(text))
     for named in INLINE.findall(FENCE.sub("", text)):
-        if (
-            re.fullmatch(r"[\w.-]+(/[\w.-]+)+/?|[\w.-]+/", named)
-            and named.split("/")[0] in folders
-            and named not in blocks
-        ):
+        is_path = re.fullmatch(r"[\w.-]+(/[\w.-]+)+/?|[\w.-]+/", named)
+        if is_path and named.split("/")[0] in folders and named not in blocks:
             yield named
 
 
 def anchors(text):
     """The anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#{1,6} (.+?)\s*$", FENCE.sub("", text), re.MULTILINE)
-    shown = [
-        re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
-        for heading in headings
-    ]
-    return {
-        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in shown
-    }
+    without_links = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", it) for it in headings)
+    words = (re.sub(r"[^\w\- ]", "", it.lower()) for it in without_links)
+    return {it.replace(" ", "-") for it in words}
 
 
-def build(
-    folder,
-    demo="<!doctype html><title>the demo's page, which `make docs` makes</title>",
-):
+DEMO = "<!doctype html><title>the demo's page, which `make docs` makes</title>"
+
+
+def build(folder, demo=DEMO):
     """The site in a folder, as `make docs` builds it but for the demo's page."""
     (source := folder / "source").mkdir()
     (source / "demo.html").write_text(demo, encoding="utf-8")
-    flags = [
-        "-W",
-        "-n",
-        "--keep-going",
-        "-q",
-        "-b",
-        "html",
-        "-d",
-        folder / "trees",
-        "-c",
-        pages.DOCS,
-    ]
-    command = [sys.executable, "-m", "sphinx", *flags, source, folder / "site"]
-    environment = {
-        **os.environ,
-        "http_proxy": "http://127.0.0.1:9",
-        "https_proxy": "http://127.0.0.1:9",
-    }
-    ran = subprocess.run(
-        command, capture_output=True, text=True, timeout=900, env=environment
-    )
+    flags = ["-W", "-n", "--keep-going", "-q", "-b", "html", "-d", folder / "trees"]
+    places = ["-c", DOCS, source, folder / "site"]
+    proxies = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
+    command = [sys.executable, "-m", "sphinx", *flags, *places]
+    ran = run_process(command, timeout=900, env={**os.environ, **proxies})
     assert ran.returncode == 0, ran.stderr
     return folder / "site"

@@ -10,24 +10,16 @@ from vieval_plugin.judges import registry
 
 PAGE = pages.DOCS / "reference" / "papers.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-[FILE] = re.findall(
-    r"^```yaml gpt4v_eval\.yaml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL
-)
-BLOCKS = "\n".join(
-    m[3].replace("\\\n", " ") for m in pages.FENCE.finditer(TEXT) if m[2] == "bash"
-).splitlines()
+BLOCK = r"^```yaml gpt4v_eval\.yaml\n(.*?)^```$"
+[FILE] = re.findall(BLOCK, TEXT, re.MULTILINE | re.DOTALL)
+SHELL = [m[3] for m in pages.FENCE.finditer(TEXT) if m[2] == "bash"]
+BLOCKS = "\n".join(SHELL).replace("\\\n", " ").splitlines()
 INLINE = pages.INLINE.findall(pages.FENCE.sub("", TEXT))
-COMMANDS = [
-    words
+SPLIT = [
+    [word for word in shlex.split(command) if not re.match(r"[A-Z_]+=", word)]
     for command in (*BLOCKS, *INLINE)
-    if (
-        words := [
-            word for word in shlex.split(command) if not re.match(r"[A-Z_]+=", word)
-        ]
-    )
-    and words[0] in ("lmms-eval", "vieval")
-    and len(words) > 1
 ]
+COMMANDS = [c for c in SPLIT if len(c) > 1 and c[0] in ("lmms-eval", "vieval")]
 OF_HOST = [command for command in COMMANDS if command[0] == "lmms-eval"]
 
 

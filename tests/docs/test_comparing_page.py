@@ -1,19 +1,15 @@
 """The commands of `vieval rank` in docs/guides/comparing.md, run as they stand there."""
 
 import re
-import shlex
-from pathlib import Path
 
 import pytest
 
 from tests.brightness import by_brightness, images, prompts, rough
+from tests.docs import pages
 from tests.fake_server import FakeServer
-from vieval_plugin.cli import main
 from vieval_plugin.text.errors import ExitCode
 
-PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "comparing.md").read_text(
-    encoding="utf-8"
-)
+PAGE = (pages.DOCS / "guides" / "comparing.md").read_text(encoding="utf-8")
 
 
 def section(title):
@@ -21,61 +17,46 @@ def section(title):
 
 
 def commands(text):
-    """The lines of code blocks that begin with `vieval rank`, and those in sentences that read
-    verdicts.
-    """
-    return [
-        *re.findall(r"^vieval rank .*$", text.replace("\\\n ", " "), re.MULTILINE),
-        *re.findall(r"`(vieval rank [^`]*verdicts[^`]*)`", text),
-    ]
+    """The `vieval rank` lines of code blocks, and those in sentences that read verdicts."""
+    blocks = re.findall(r"^vieval rank .*$", text.replace("\\\n ", " "), re.MULTILINE)
+    return blocks + re.findall(r"`(vieval rank [^`]*verdicts[^`]*)`", text)
 
 
-@pytest.mark.parametrize(
-    ("title", "folders"),
-    [
-        ("A gate for builds", ("quantised", "full")),
-        ("Rank generators", ("mine", "theirs")),
-    ],
-)
+SECTIONS = {"A gate for builds": "quantised full", "Rank generators": "mine theirs"}
+
+
+@pytest.mark.parametrize("title", SECTIONS)
 def test_the_commands_of_a_section_do_what_it_says(
-    tmp_path, monkeypatch, capsys, title, folders
+    tmp_path, monkeypatch, vieval, title
 ):
     monkeypatch.chdir(tmp_path)
     prompts(tmp_path)
-    first, second = folders
+    first, second = SECTIONS[title].split()
     images(tmp_path, first, rough(0.7, 1))
     images(tmp_path, second, rough(0.4, 2))
     shown = commands(section(title))
     assert len(shown) >= 2
     with FakeServer(reply=by_brightness()) as server:
         for command in shown:
-            arguments = shlex.split(
-                command.replace("http://127.0.0.1:8000/v1", server.base_url)
-            )[1:]
-            assert main(arguments) == 0, command
-            lines = capsys.readouterr().out.splitlines()
-            if "--margin" in arguments:
-                assert f" finds that {first} is not worse than {second}" in lines[0]
-                assert " Allowed: 0.02 lower." in lines[1]
+            command = command.replace("http://127.0.0.1:8000/v1", server.base_url)
+            answer, evidence, *others = vieval(
+                command.removeprefix("vieval ")
+            ).out.splitlines()
+            if "--margin" in command:
+                assert f" finds that {first} is not worse than {second}" in answer
+                assert " Allowed: 0.02 lower." in evidence
                 controls = ("Positive control", "The judge was not tested")
-                lines = [
-                    lines[0],
-                    *(line for line in lines[2:] if not line.startswith(controls)),
-                ]
+                [evidence, *_] = [it for it in others if not it.startswith(controls)]
             else:
-                assert f"{first}'s images" in lines[0]
-            assert re.match(
-                rf"((Mean O|Win rate) of )?{first}:? .* {second}\b", lines[1]
-            )
-            if "--html" in arguments:
-                assert (tmp_path / arguments[arguments.index("--html") + 1]).is_file()
+                assert f"{first}'s images" in answer
+            compared = rf"((Mean O|Win rate) of )?{first}:? .* {second}\b"
+            assert re.match(compared, evidence), command
+            for page in re.findall(r"--html (\S+)", command):
+                assert (tmp_path / page).is_file()
 
 
 def test_the_page_of_exit_codes_has_those_of_the_code():
-    page = Path(__file__).parents[2] / "docs" / "reference" / "results.md"
-    table = (
-        page.read_text(encoding="utf-8").split("\n## Exit codes\n")[1].split("\n## ")[0]
-    )
-    assert re.findall(r"^\| (\d) \|", table, re.MULTILINE) == [
-        str(int(code)) for code in ExitCode
-    ]
+    page = (pages.DOCS / "reference" / "results.md").read_text(encoding="utf-8")
+    table = page.split("\n## Exit codes\n")[1].split("\n## ")[0]
+    codes = re.findall(r"^\| (\d) \|", table, re.MULTILINE)
+    assert codes == [str(int(code)) for code in ExitCode]

@@ -6,7 +6,6 @@ with `>>>` are run in order, in one process.
 """
 
 import importlib.util
-import json
 import re
 import subprocess
 import sys
@@ -15,14 +14,15 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "guides" / "extending.md"
+from tests.docs.pages import DOCS
+from tests.work import run_process
+
+PAGE = (DOCS / "guides" / "extending.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-BLOCKS = [
-    (m[1], m[2] or "", m[3]) for m in BLOCK.finditer(PAGE.read_text(encoding="utf-8"))
-]
+BLOCKS = [(m[1], m[2] or "", m[3]) for m in BLOCK.finditer(PAGE)]
 FILES = {file: text for _, file, text in BLOCKS if file}
 EXAMPLES = [
-    text for language, file, text in BLOCKS if language == "python" and not file
+    text for language, file, text in BLOCKS if (language, file) == ("python", "")
 ]
 
 # run in a process of its own: what a package brings is looked for once, when VIEval is imported
@@ -38,12 +38,9 @@ sys.exit(doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(test).faile
 
 def entry_points(toml):
     """The entry point groups of a pyproject.toml in the form of an installed package's file."""
-    groups = re.findall(
-        r'^\[project\.entry-points\."(.+)"\]\n((?:.+\n?)*)', toml, re.MULTILINE
-    )
-    return "\n".join(
-        f"[{group}]\n{rows.replace(chr(34), '')}" for group, rows in groups
-    )
+    group = r'^\[project\.entry-points\."(.+)"\]\n((?:.+\n?)*)'
+    groups = re.findall(group, toml, re.MULTILINE)
+    return "\n".join(f"[{name}]\n{rows}" for name, rows in groups).replace('"', "")
 
 
 def write(folder, file, text):
@@ -53,15 +50,9 @@ def write(folder, file, text):
 
 
 def run_examples(python, folder, **environment):
-    ran = subprocess.run(
-        [python, "-c", RUN],
-        input="\n".join(EXAMPLES),
-        cwd=folder,
-        env={"PATH": "", "HOME": str(folder), **environment},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    own = {"PATH": "", "HOME": str(folder), **environment}
+    about = {"input": "\n".join(EXAMPLES), "cwd": folder, "timeout": 600}
+    ran = run_process([python, "-c", RUN], env=own, **about)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
@@ -73,67 +64,42 @@ def test_each_block_of_python_is_a_file_or_examples():
 def test_the_code_of_the_page_runs(tmp_path):
     for file, text in FILES.items():
         write(tmp_path, file, text)
-    write(
-        tmp_path,
-        "page-0.dist-info/METADATA",
-        "Metadata-Version: 2.1\nName: page\nVersion: 0\n",
-    )
-    write(
-        tmp_path,
-        "page-0.dist-info/entry_points.txt",
-        entry_points(FILES["pyproject.toml"]),
-    )
+    about, points = "page-0.dist-info", entry_points(FILES["pyproject.toml"])
+    metadata = "Metadata-Version: 2.1\nName: page\nVersion: 0\n"
+    write(tmp_path, f"{about}/METADATA", metadata)
+    write(tmp_path, f"{about}/entry_points.txt", points)
     run_examples(sys.executable, tmp_path, PYTHONPATH=str(tmp_path))
 
 
 @pytest.mark.slow
 def test_the_package_of_the_page_works_once_it_is_installed(tmp_path):
-    """Built and installed as the page shows it, in an environment of its own that sees this
-    one's libraries.
-    """
-    source, here, environment = (
-        tmp_path / "source",
-        tmp_path / "here",
-        tmp_path / "environment",
-    )
+    """The package is built and installed in an environment that sees this one's libraries."""
+    source, here = tmp_path / "source", tmp_path / "here"
+    environment = tmp_path / "environment"
     here.mkdir()
     venv.create(environment, symlinks=True)
     python = environment / "bin" / "python"
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    site = Path(
-        subprocess.run(
-            [python, "-c", ask], capture_output=True, text=True, check=True
-        ).stdout.strip()
-    )
+    site = Path(run_process([python, "-c", ask], check=True).stdout.strip())
     libraries = [path for path in sys.path if path.endswith("site-packages")]
-    (site / "libraries.pth").write_text(
-        "".join(f"import site; site.addsitedir({path!r})\n" for path in libraries)
-    )
+    added = [f"import site; site.addsitedir({path!r})\n" for path in libraries]
+    (site / "libraries.pth").write_text("".join(added))
     for file, text in FILES.items():
         write(source, file, text)
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        python,
-        "install",
-        "--quiet",
-        "--no-deps",
-    ]
+    flags = ["--python", python, "install", "--quiet", "--no-deps"]
     offline = ["--no-build-isolation"] if importlib.util.find_spec("setuptools") else []
-    subprocess.run([*pip, *offline, source], check=True, cwd=here)
-    packaged = json.dumps(
-        [*site.glob("*.py"), *(site / "lettering").rglob("*")], default=str
+    pip = [sys.executable, "-m", "pip", *flags, *offline, source]
+    subprocess.run(pip, check=True, cwd=here)
+    packaged = " ".join(
+        map(str, [*site.glob("*.py"), *(site / "lettering").rglob("*")])
     )
-    for name in (
-        "lettering/judge.py",
-        "PQ.jinja",
+    modules = (
         "street_signs.py",
         "street_signs_tasks.py",
         "concordance.py",
         "passed.py",
-    ):
+    )
+    for name in ("lettering/judge.py", "PQ.jinja", *modules):
         assert name in packaged
     for file, text in FILES.items():
         if not (site / file).exists():

@@ -1,13 +1,10 @@
-"""docs/guides/gate.md: its commands, its code, and the steps of the action, run as they stand
-there.
-"""
+"""The commands, the code and the action of docs/guides/gate.md run as they stand there."""
 
 import json
 import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -20,6 +17,7 @@ import yaml
 from tests.brightness import by_brightness, images, noisy, prompts
 from tests.fake_image_server import FakeImageServer
 from tests.fake_server import FakeServer, named
+from tests.work import run_process
 from vieval_plugin.cli import main
 from vieval_plugin.run.side_by_side import storable
 from vieval_plugin.testing import assert_not_worse
@@ -28,9 +26,8 @@ from vieval_plugin.text.errors import VievalError
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "gate.md").read_text(encoding="utf-8")
 ACTION = ROOT / "action.yml"
-INSPECT, PROMPTFOO = (
-    os.environ.get(f"VIEVAL_{name}", "") for name in ("INSPECT_PYTHON", "PROMPTFOO")
-)
+INSPECT = os.environ.get("VIEVAL_INSPECT_PYTHON", "")
+PROMPTFOO = os.environ.get("VIEVAL_PROMPTFOO", "")
 N = 80
 
 
@@ -62,9 +59,8 @@ def test_what_is_no_picture_is_refused(made):
 
 def block(name):
     """The Python of the page after a heading, or under the name of a file."""
-    return re.search(
-        rf"(?:## {name}\n\n```python|```python {name})\n(.*?)```", PAGE, re.DOTALL
-    )[1]
+    heading = rf"(?:## {name}\n\n```python|```python {name})"
+    return re.search(rf"{heading}\n(.*?)```", PAGE, re.DOTALL)[1]
 
 
 def level(shift):
@@ -79,70 +75,40 @@ def served(tmp_path, monkeypatch):
     prompts(tmp_path, N)
     images(tmp_path, "good", level(0), N)
     with FakeServer(reply=by_brightness()) as server:
-        (tmp_path / "vieval.yaml").write_text(
-            "statistics: {draws: 100}\nstore: {path: replies.sqlite}\n"
-            f"backbones: {{judge: {{model: fake, base_url: {server.base_url}}}}}"
-        )
+        backbones = f"{{judge: {{model: fake, base_url: {server.base_url}}}}}"
+        options = "statistics: {draws: 100}\nstore: {path: replies.sqlite}\n"
+        (tmp_path / "vieval.yaml").write_text(f"{options}backbones: {backbones}")
         monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
         yield server
 
 
-def test_the_commands_of_the_page_run_in_their_order(served, tmp_path, capsys):
+def test_the_commands_of_the_page_run_in_their_order(served, tmp_path):
     images(tmp_path, "new", level(0.02), N)
+    commands = re.findall(r"^vieval (.*)$", PAGE.replace("\\\n ", " "), re.MULTILINE)
     with FakeImageServer() as generator:
-        codes = []
-        for command in re.findall(
-            r"^vieval .*$", PAGE.replace("\\\n ", " "), re.MULTILINE
-        ):
-            text = command.replace("http://127.0.0.1:8000/v1", served.base_url)
-            arguments = shlex.split(
-                text.replace("http://127.0.0.1:9000/v1", generator.base_url)
-            )[1:]
-            codes.append(main(arguments))
+        text = "\n".join(commands).replace("http://127.0.0.1:8000/v1", served.base_url)
+        text = text.replace("http://127.0.0.1:9000/v1", generator.base_url)
+        codes = [main(shlex.split(command)) for command in text.splitlines()]
     assert codes[:4] == [0, 0, 0, 0]
     assert codes[4] in (0, 3, 4)  # of noise that a fake server calls images
-    assert {path.name for path in tmp_path.iterdir()} >= {
-        "page.html",
-        "junit.xml",
-        "new.jsonl",
-        "anchor.jsonl",
-        "night",
-    }
-    capsys.readouterr()
+    written = {"page.html", "junit.xml", "new.jsonl", "anchor.jsonl", "night"}
+    assert {path.name for path in tmp_path.iterdir()} >= written
 
 
 @pytest.fixture
-def builds(served, tmp_path):
-    """Builds that are fine, the same, bad and doubtful, the verdicts of the good one, and an
-    anchor whose judge has drifted.
-    """
+def builds(served, tmp_path, vieval):
+    """Builds (fine, same, bad, doubtful), verdicts of the good one, and an anchor that drifted."""
     images(tmp_path, "fine", level(0.02), N)
     shutil.copytree("good", "same")
     images(tmp_path, "bad", level(-0.3), N)
-    images(
-        tmp_path,
-        "doubtful",
-        lambda prompt, draw: level(0)(prompt, draw) - (0.4 if prompt % 5 == 0 else 0),
-        N,
-    )
-    (tmp_path / "others.csv").write_text(
-        (tmp_path / "prompts.csv").read_text().replace("grey", "red")
-    )
-    assert (
-        main(["score", "good", "--prompts", "prompts.csv", "--out", "good.jsonl"]) == 0
-    )
+    falls = lambda prompt, draw: level(0)(prompt, draw) - 0.4 * (prompt % 5 == 0)
+    images(tmp_path, "doubtful", falls, N)
+    others = (tmp_path / "prompts.csv").read_text().replace("grey", "red")
+    (tmp_path / "others.csv").write_text(others)
+    vieval("score good --prompts prompts.csv --out good.jsonl")
     with FakeServer(reply=noisy(1)) as server:
-        anchor = [
-            "anchor",
-            "make",
-            "good.jsonl",
-            "--n",
-            "60",
-            "--out",
-            "anchor.jsonl",
-            "--copy-images",
-        ]
-        assert main([*anchor, *named(server)]) == 0
+        anchor = "anchor make good.jsonl --n 60 --out anchor.jsonl --copy-images"
+        vieval(anchor, *named(server))
     with FakeServer(reply=noisy(2, shift=2)) as drifted:
         yield drifted.base_url
 
@@ -160,31 +126,21 @@ TITLES = {
 
 def test_the_assertion_fails_with_title_and_evidence(builds):
     arguments = {"prompts": "prompts.csv", "baseline": "good.jsonl", "margin": 0.1}
-    changed = {
-        "": {},
-        "drifted judge": {
-            "baseline": "anchor.jsonl",
-            "model": "fake",
-            "base_url": builds,
-        },
-        "other prompts": {"prompts": "others.csv"},
-    }
+    drifted = {"baseline": "anchor.jsonl", "model": "fake", "base_url": builds}
+    changed = {"drifted judge": drifted, "other prompts": {"prompts": "others.csv"}}
+    reasons = {1: "--against good.jsonl: the prompts differ", 5: "Drift: "}
     for (name, change), (code, title) in TITLES.items():
+        given = {**arguments, **changed.get(change, {})}
         if not code:
-            assert_not_worse(name, **arguments | changed[change])
+            assert_not_worse(name, **given)
             continue
         with pytest.raises(AssertionError) as error:
-            assert_not_worse(name, **arguments | changed[change])
+            assert_not_worse(name, **given)
         first, evidence, *_ = str(error.value).splitlines()
         assert title in first
-        assert evidence.startswith(
-            {1: "--against good.jsonl: the prompts differ", 5: "Drift: "}.get(
-                code, "The mean O of "
-            )
-        )
-    with pytest.raises(
-        AssertionError, match=r"^viescore with fake finds that bad is worse than good"
-    ):
+        assert evidence.startswith(reasons.get(code, "The mean O of "))
+    worse = r"^viescore with fake finds that bad is worse than good"
+    with pytest.raises(AssertionError, match=worse):
         assert_not_worse("bad", **{**arguments, "baseline": "good"})
     calls = []
 
@@ -200,54 +156,35 @@ def test_the_assertion_fails_with_title_and_evidence(builds):
 def test_pytest_runs_the_test_of_the_page(builds, tmp_path):
     (tmp_path / "test_images.py").write_text(block("In pytest"))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "test_images.py",
-    ]
-    for name, code, line in (
-        ("fine", 0, "1 passed"),
-        ("bad", 1, "finds that new is worse than good"),
-    ):
+    quiet = ["-q", "-p", "no:cacheprovider", "test_images.py"]
+    command = [sys.executable, "-m", "pytest", *quiet]
+    worse = "finds that new is worse than good"
+    for name, code, line in (("fine", 0, "1 passed"), ("bad", 1, worse)):
         shutil.copytree(name, "new", dirs_exist_ok=True)
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
+        done = run_process(command, cwd=tmp_path, env=environment)
         assert (done.returncode, line in done.stdout) == (code, True), done.stdout
 
 
 def steps(inputs, outputs, folder, environment):
-    """The exit code of the steps of the action that are commands, in bash, with what they wrote
-    as outputs.
-    """
+    """The exit code of the action's commands, run in bash, and all outputs."""
     action = yaml.safe_load(ACTION.read_text())
-    values = {
-        f"inputs.{name}": str(spec.get("default", ""))
-        for name, spec in action["inputs"].items()
+    defaults = {
+        name: spec.get("default", "") for name, spec in action["inputs"].items()
     }
-    values |= {f"inputs.{name}": value for name, value in inputs.items()}
+    values = {f"inputs.{name}": str(it) for name, it in (defaults | inputs).items()}
     code = 0
     for step in action["runs"]["steps"]:
         if "run" not in step or step["name"] == "Install VIEval":
             continue
         outputs.write_text("")
-        filled = {
-            name: values[value.strip("${ }")]
-            for name, value in step.get("env", {}).items()
-        }
+        given = step.get("env", {}).items()
+        filled = {name: values[value.strip("${ }")] for name, value in given}
         command = ["bash", "-eo", "pipefail", "-c", step["run"]]
-        code = subprocess.run(
-            command, cwd=folder, env={**environment, **filled}, capture_output=True
-        ).returncode
-        of_step = (line.partition("=") for line in outputs.read_text().splitlines())
-        values |= {
-            f"steps.{step.get('id')}.outputs.{name}": value
-            for name, _, value in of_step
-        }
+        about = {"cwd": folder, "env": {**environment, **filled}}
+        code = run_process(command, **about).returncode
+        for line in outputs.read_text().splitlines():
+            name, _, value = line.partition("=")
+            values[f"steps.{step.get('id')}.outputs.{name}"] = value
     return code, values
 
 
@@ -256,68 +193,43 @@ def test_the_page_names_the_action_at_the_root_and_inputs_that_it_has():
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
     assert step["uses"] == "vieval/vieval@main"
     assert {*step["with"]} <= {*action["inputs"]}
-    assert all(
-        "@" in part["uses"] for part in action["runs"]["steps"] if "uses" in part
-    )
+    used = [part["uses"] for part in action["runs"]["steps"] if "uses" in part]
+    assert all("@" in name for name in used)
     assert {*action["branding"]} == {"icon", "color"}
 
 
 def test_the_steps_of_the_action_pass_and_fail_a_build(builds, tmp_path):
     (tmp_path / "bin").mkdir()
     for name, module in (("vieval", "-m vieval_plugin"), ("python", "")):
-        (tmp_path / "bin" / name).write_text(
-            f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n'
-        )
+        script = f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n'
+        (tmp_path / "bin" / name).write_text(script)
         (tmp_path / "bin" / name).chmod(0o755)
     summary, files = tmp_path / "summary.md", tmp_path / "vieval-gate"
-    environment = {
-        **os.environ,
-        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "GITHUB_OUTPUT": str(tmp_path / "outputs"),
-        "GITHUB_STEP_SUMMARY": str(summary),
-    }
-    inputs = {
-        "prompts": "prompts.csv",
-        "against": "good.jsonl",
-        "margin": "0.1",
-        "columns": "prompt=prompt",
-    }
-    changed = {
-        "": {},
-        "drifted judge": {
-            "against": "anchor.jsonl",
-            "model": "fake",
-            "base-url": builds,
-        },
-        "other prompts": {"prompts": "others.csv"},
-    }
+    own = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    outputs = tmp_path / "outputs"
+    own |= {"GITHUB_OUTPUT": str(outputs), "GITHUB_STEP_SUMMARY": str(summary)}
+    inputs = {"prompts": "prompts.csv", "against": "good.jsonl", "margin": "0.1"}
+    inputs["columns"] = "prompt=prompt"
+    drifted = {"against": "anchor.jsonl", "model": "fake", "base-url": builds}
+    changed = {"drifted judge": drifted, "other prompts": {"prompts": "others.csv"}}
     for (name, change), (expected, title) in TITLES.items():
         summary.unlink(missing_ok=True)
-        code, values = steps(
-            {**inputs, "images": name, **changed[change]},
-            tmp_path / "outputs",
-            tmp_path,
-            environment,
-        )
+        given = {**inputs, "images": name, **changed.get(change, {})}
+        code, values = steps(given, outputs, tmp_path, {**os.environ, **own})
         assert (code, values["steps.gate.outputs.exit-code"]) == (
             expected,
-            str(expected),
-        ), name
+            f"{expected}",
+        )
         assert values["steps.store.outputs.path"].endswith("replies.sqlite")
         assert json.loads((files / "result.json").read_text())["exit_code"] == code
         assert title in summary.read_text().splitlines()[0]
         cases = ElementTree.parse(files / "junit.xml").getroot()
-        assert (cases.get("failures"), cases.get("errors")) == (
-            str(int(code in (3, 4))),
-            str(int(code in (1, 5))),
-        )
+        counts = tuple(str(int(code in codes)) for codes in ((3, 4), (1, 5)))
+        assert (cases.get("failures"), cases.get("errors")) == counts
         # where nothing was decided there is no page, not that of the build before either
-        assert (files / "page.html").exists() == (code not in (1, 5))
-        assert (
-            not (files / "page.html").exists()
-            or title in (files / "page.html").read_text()
-        )
+        page = files / "page.html"
+        assert page.exists() == (code not in (1, 5))
+        assert not page.exists() or title in page.read_text()
 
 
 def test_the_assertion_for_promptfoo_scores_an_image(served):
@@ -340,32 +252,19 @@ run(%d).then(async (seen) => console.log("\\n" + JSON.stringify([seen, await run
 """
 
 
-@pytest.mark.skipif(
-    not PROMPTFOO,
-    reason="VIEVAL_PROMPTFOO names no folder of promptfoo (make test-recipes)",
-)
+NO_PROMPTFOO = "VIEVAL_PROMPTFOO names no folder of promptfoo (make test-recipes)"
+
+
+@pytest.mark.skipif(not PROMPTFOO, reason=NO_PROMPTFOO)
 def test_promptfoo_asks_the_assertion_of_the_page(served, tmp_path):
     (tmp_path / "judged.py").write_text(block("judged.py"))
-    settings = {
-        "PROMPTFOO_PYTHON": sys.executable,
-        "PROMPTFOO_CONFIG_DIR": str(tmp_path / "settings"),
-    }
-    quiet = {"PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_DISABLE_UPDATE": "1"}
-    environment = {
-        **os.environ,
-        "NODE_PATH": f"{PROMPTFOO}/node_modules",
-        **settings,
-        **quiet,
-    }
+    settings = {"PYTHON": sys.executable, "CONFIG_DIR": str(tmp_path / "settings")}
+    settings |= {"DISABLE_TELEMETRY": "1", "DISABLE_UPDATE": "1"}
+    own = {f"PROMPTFOO_{name}": value for name, value in settings.items()}
+    own["NODE_PATH"] = f"{PROMPTFOO}/node_modules"
     command = ["node", "-e", ASSERTIONS % (3, N)]  # of which the last has no image
-    done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    about = {"cwd": tmp_path, "env": {**os.environ, **own}, "timeout": 600}
+    done = run_process(command, **about)
     assert done.returncode == 0, done.stderr
     seen, absent = json.loads(done.stdout.splitlines()[-1])
     assert (seen["pass"], absent["pass"]) == (True, False)
@@ -393,24 +292,16 @@ print(json.dumps([log.status, {sample.id: [s.value for s in sample.scores.values
 """
 
 
-@pytest.mark.skipif(
-    not INSPECT,
-    reason="VIEVAL_INSPECT_PYTHON names no Python with Inspect (make test-recipes)",
-)
+NO_INSPECT = "VIEVAL_INSPECT_PYTHON names no Python with Inspect (make test-recipes)"
+
+
+@pytest.mark.skipif(not INSPECT, reason=NO_INSPECT)
 def test_inspect_scores_images_by_the_scorer_of_the_page(served, tmp_path):
     (tmp_path / "inspect_judged.py").write_text(block("inspect_judged.py"))
     (tmp_path / "task.py").write_text(TASK % N)
     (tmp_path / "good" / f"p{N}.png").write_text("no image")
-    environment = {
-        name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"
-    }
-    done = subprocess.run(
-        [INSPECT, "task.py"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH"}
+    done = run_process([INSPECT, "task.py"], cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     status, scores = json.loads(done.stdout.splitlines()[-1])
     assert status == "success"

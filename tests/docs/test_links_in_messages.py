@@ -1,19 +1,18 @@
-"""Messages name pages of the documentation and ways to install that there are, and the page of
-messages has theirs.
-"""
+"""Messages link to pages and advise installs that exist; the page of messages quotes the code."""
 
 import ast
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import anchors
+from tests.work import run_process
 from vieval_plugin.images import FORMATS, MAX_BYTES, MAX_PIXELS, MAX_SIDE
 from vieval_plugin.text.errors import PROJECT, docs_url, install_advice
 
 ROOT = Path(__file__).parents[2]
+RESULTS = (ROOT / "docs" / "reference" / "results.md").read_text(encoding="utf-8")
 SOURCES = [*(ROOT / "vieval_plugin").rglob("*.py"), *(ROOT / "judges").rglob("*.py")]
 # a page that a message names with what is only known as it is printed
 GENERATED_ANCHORS = {"reference/results.md#": "reference/results.md"}
@@ -23,11 +22,8 @@ def linked():
     """Every page that the code links to, with its anchor."""
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text())):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Name)
-                and node.func.id == "docs_url"
-            ):
+            is_named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            if is_named and node.func.id == "docs_url":
                 [page] = node.args
                 match page:
                     case ast.Constant(value=str(text)):
@@ -35,42 +31,24 @@ def linked():
                     case ast.JoinedStr(values=[ast.Constant(value=str(text)), *_]):
                         yield GENERATED_ANCHORS[text]
                     case _:
-                        pytest.fail(
-                            f"{path}: {ast.unparse(page)} names no page that a reader of the code "
-                            "can see"
-                        )
+                        pytest.fail(f"{path}: no page is named by {ast.unparse(page)}")
         if "cli" in path.parts:
-            yield from re.findall(
-                r"^(?:.* )?docs/(\S+\.md)$", path.read_text(), re.MULTILINE
-            )
+            named = r"^(?:.* )?docs/(\S+\.md)$"
+            yield from re.findall(named, path.read_text(), re.MULTILINE)
 
 
 @pytest.mark.parametrize("link", sorted(set(linked())))
 def test_each_page_and_anchor_is_there(link):
     name, _, anchor = link.partition("#")
-    assert not anchor or anchor in anchors(
-        (ROOT / "docs" / name).read_text(encoding="utf-8")
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert not anchor or anchor in anchors(text)
+
+
+def test_each_status_has_its_heading():
+    named = (
+        "api_error parse_failure refusal tool_error not_applicable no_image statuses"
     )
-    assert (ROOT / "docs" / name).is_file()
-
-
-@pytest.mark.parametrize(
-    "status",
-    [
-        "api_error",
-        "parse_failure",
-        "refusal",
-        "tool_error",
-        "not_applicable",
-        "no_image",
-    ],
-)
-def test_each_status_has_its_heading(status):
-    assert {status, "statuses"} <= {
-        *anchors(
-            (ROOT / "docs" / "reference" / "results.md").read_text(encoding="utf-8")
-        )
-    }
+    assert {*named.split()} <= anchors(RESULTS)
 
 
 def code_texts():
@@ -87,66 +65,41 @@ def code_texts():
 
 
 def fixed_words(message):
-    """Parts of a message in a table, without what varies: parentheses, dots, names, numbers and
-    addresses.
-    """
+    """The fixed parts of a message: without parentheses, names, numbers and addresses."""
     varying = r"\([^)]*\)?|\S*[A-Z0-9_=./<-]\S*"
-    return list(
-        filter(None, (part.strip(" ,;:?") for part in re.split(varying, message)))
-    )
+    parts = (part.strip(" ,;:?") for part in re.split(varying, message))
+    return [*filter(None, parts)]
 
 
 def test_messages_of_the_page_are_those_of_the_code():
-    page = (ROOT / "docs" / "reference" / "results.md").read_text(encoding="utf-8")
-    cells = re.findall(r"^\| (`.*?`) \|", page.split("\n## Errors\n")[1], re.MULTILINE)
+    errors = RESULTS.split("\n## Errors\n")[1]
+    cells = re.findall(r"^\| (`.*?`) \|", errors, re.MULTILINE)
     messages = [message for cell in cells for message in re.findall(r"`([^`]+)`", cell)]
     texts = "\n".join(code_texts())
     assert len(messages) > 80
-    assert [
-        message
-        for message in messages
-        if any(words not in texts for words in fixed_words(message))
-    ] == []
+    lost = lambda message: any(words not in texts for words in fixed_words(message))
+    assert [*filter(lost, messages)] == []
 
 
 def test_limits_of_images_on_the_page_are_those_of_the_code():
-    page = (ROOT / "docs" / "reference" / "results.md").read_text(encoding="utf-8")
+    formats = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
     limits = f"{MAX_BYTES >> 20} MiB, {MAX_PIXELS // 10**6} megapixels and {MAX_SIDE:,} pixels a side"
-    assert (
-        f"An image may have {limits}, as {', '.join(FORMATS[:-1])} or {FORMATS[-1]}."
-        in page
-    )
+    assert f"An image may have {limits}, as {formats}." in RESULTS
 
 
 def test_links_lead_to_the_project():
-    assert (
-        docs_url("guides/scoring.md#vllm")
-        == f"{PROJECT}/blob/main/docs/guides/scoring.md#vllm"
-    )
+    address = f"{PROJECT}/blob/main/docs/guides/scoring.md#vllm"
+    assert docs_url("guides/scoring.md#vllm") == address
     for path in SOURCES:
         if path.name != "errors.py":
             text = path.read_text()
             assert PROJECT not in text, f"{path}: the address stands in errors.py alone"
-            assert not re.search(
-                r'["{(].*docs/\w+/\w+\.md.*["\')]',
-                re.sub(r'""".*?"""', "", text, flags=re.DOTALL),
-            ), path
+            code = re.sub(r'""".*?"""', "", text, flags=re.DOTALL)
+            assert not re.search(r'["{(].*docs/\w+/\w+\.md.*["\')]', code), path
 
 
 def test_nothing_advises_to_install_what_no_index_has():
-    advised = subprocess.run(
-        [
-            "git",
-            "grep",
-            "-nE",
-            r"vieval\[|pip install (--upgrade )?vieval\b",
-            "--",
-            "vieval_plugin",
-            "judges",
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    ).stdout
-    assert advised == ""
+    advice = r"vieval\[|pip install (--upgrade )?vieval\b"
+    grep = ["git", "grep", "-nE", advice, "--", "vieval_plugin", "judges"]
+    assert run_process(grep, cwd=ROOT).stdout == ""
     assert 'pip install ".[http]" in a checkout' in install_advice("http")

@@ -1,11 +1,8 @@
-"""Pages that commands make link to what is in them, beside them or in the documentation, and say
-one version.
-"""
+"""Pages that commands write have no dead links and show one version."""
 
 import asyncio
 import configparser
 import re
-import subprocess
 
 import numpy as np
 import PIL.Image
@@ -17,6 +14,7 @@ from tests.brightness import prompts
 from tests.card.judges import card, judge, published
 from tests.docs.pages import DOCS, ROOT
 from tests.html_links import dead_links
+from tests.work import run_process
 from vieval_plugin.card.writing import page as card_page
 from vieval_plugin.leaderboard.board import BenchmarkBoard, View
 from vieval_plugin.leaderboard.printed import PrintedNumber
@@ -40,16 +38,9 @@ def made(tmp_path_factory):
             pixels = rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)
             PIL.Image.fromarray(pixels).save(side / f"p{number}.png")
     verdicts = folder / "verdicts.jsonl"
-    given = [
-        *sides,
-        "--prompts",
-        prompts(folder, 8),
-        "--judge",
-        "sharpness",
-        "--out",
-        verdicts,
-    ]
-    assert main(["rank", *map(str, given), "--html", str(folder / "rank.html")]) == 0
+    flags = f"--prompts {prompts(folder, 8)} --judge sharpness --out {verdicts}".split()
+    given = [*map(str, sides), *flags, "--html", str(folder / "rank.html")]
+    assert main(["rank", *given]) == 0
     assert main(["report", str(verdicts), "--out", str(folder)]) == 0
     assert main(["label", str(verdicts), "--out", str(folder / "label.html")]) == 0
     return folder
@@ -64,10 +55,8 @@ def test_pages_of_a_run(made, name):
 
 
 def test_the_page_of_a_card(tmp_path):
-    of_model = judge(
-        others=[published("judge", 0.1, 0.01, {"tie": (0.1, 0.01)})],
-        parts={"tie": 0.4, "tig": 0.4},
-    )
+    others = [published("judge", 0.1, 0.01, {"tie": (0.1, 0.01)})]
+    of_model = judge(others=others, parts={"tie": 0.4, "tig": 0.4})
     text = card_page(card(of_model), [of_model])
     assert dead_links(text, tmp_path) == []
     assert VERSION.findall(text) == [vieval_plugin.__version__]
@@ -76,12 +65,10 @@ def test_the_page_of_a_card(tmp_path):
 def test_the_page_of_the_leaderboard_wherever_it_lies(tmp_path):
     board = judge(others=[published("judge", 0.1, 0.01)]).board
     view = View({"aspect": "O"}, board, (), ("A finding.",), {}, True)
-    erratum = PrintedNumber(
-        "judge", "T1", "all", "", "O", 0.4, computed=0.5, reason="Another row."
-    )
-    made = BenchmarkBoard(
-        "b", "Mine", (view,), {}, frozenset(), (), (erratum,), "a paper"
-    )
+    number = ("judge", "T1", "all", "", "O", 0.4)
+    erratum = PrintedNumber(*number, computed=0.5, reason="Another row.")
+    about = ((view,), {}, frozenset(), (), (erratum,), "a paper")
+    made = BenchmarkBoard("b", "Mine", *about)
     for name in ("leaderboard.csv", "leaderboard.json"):
         (tmp_path / name).touch()
     text = leaderboard_page([made], StatisticsOptions())
@@ -103,40 +90,21 @@ def test_pages_of_the_documentation(page):
     assert VERSION.findall(text) == [vieval_plugin.__version__]
 
 
-@pytest.mark.parametrize(
-    "link",
-    [
-        "#nowhere",
-        "nowhere.md",
-        "https://x.example/",
-        f"{vieval_plugin.text.errors.PROJECT}/blob/main/docs/index.md#no",
-    ],
-)
+FAR = f"{vieval_plugin.text.errors.PROJECT}/blob/main/docs/index.md#no"
+
+
+@pytest.mark.parametrize("link", ["#nowhere", "nowhere.md", "https://x.example/", FAR])
 def test_a_dead_link_is_found(link, tmp_path):
-    assert dead_links(
-        f'<p id="here"><a href="{link}">x</a><a href="#here">y</a>', tmp_path
-    ) == [link]
+    page = f'<p id="here"><a href="{link}">x</a><a href="#here">y</a>'
+    assert dead_links(page, tmp_path) == [link]
 
 
 def test_the_version_stands_in_one_place():
-    """Every other one is read from it; a checkout that is not installed, or an older install of
-    it, says the same.
-    """
+    """All others are read from it."""
     settings = configparser.ConfigParser()
     settings.read(ROOT / "setup.cfg")
     assert settings["metadata"]["version"] == "attr: vieval_plugin.__version__"
     other = r"version(_of)?\(.vieval.\)|_PACKAGES = .*.vieval."
-    command = [
-        "git",
-        "grep",
-        "-nE",
-        other,
-        "--",
-        "vieval_plugin",
-        "judges",
-        "docs",
-        "bench",
-    ]
-    assert (
-        subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout == ""
-    )
+    rooms = ("vieval_plugin", "judges", "docs", "bench")
+    grep = ["git", "grep", "-nE", other, "--", *rooms]
+    assert run_process(grep, cwd=ROOT).stdout == ""

@@ -49,18 +49,12 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     notebook = nbformat.read(path, as_version=4)
-    nbclient.NotebookClient(
-        notebook,
-        timeout=600,
-        kernel_name="python3",
-        resources={"metadata": {"path": tmp_path}},
-    ).execute()
+    about = {"kernel_name": "python3", "resources": {"metadata": {"path": tmp_path}}}
+    nbclient.NotebookClient(notebook, timeout=600, **about).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
-    shown = "\n".join(
-        output.get("text", "")
-        + html.unescape(output.get("data", {}).get("text/html", ""))
-        for output in outputs
-    )
+    pages = [output.get("data", {}).get("text/html", "") for output in outputs]
+    texts = [output.get("text", "") for output in outputs]
+    shown = "\n".join([*texts, html.unescape("\n".join(pages))])
     assert not [output for output in outputs if output.output_type == "error"]
     assert not [output for output in outputs if output.get("name") == "stderr"]
     for sentence in SHOWN[path.stem]:

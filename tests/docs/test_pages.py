@@ -1,6 +1,4 @@
-"""The hand-written pages name commands, options, files and links that are there, and keep to
-their budget.
-"""
+"""Hand-written pages name what exists, and keep to their budget."""
 
 import re
 import runpy
@@ -17,26 +15,20 @@ WRITTEN = [
 
 @pytest.mark.parametrize("page", WRITTEN)
 def test_commands_and_options_are_there(page):
-    faults = [
-        (" ".join(words), pages.fault(words))
-        for words in pages.commands(page.read_text(encoding="utf-8"))
-    ]
-    assert [fault for fault in faults if fault[1]] == []
+    commands = pages.commands(page.read_text(encoding="utf-8"))
+    faults = {" ".join(words): pages.fault(words) for words in commands}
+    assert {command: it for command, it in faults.items() if it} == {}
 
 
 @pytest.mark.parametrize("page", WRITTEN)
 def test_no_sentence_is_long(page):
     text = pages.FENCE.sub("", page.read_text(encoding="utf-8"))
-    lines = [
-        re.sub(r"\]\([^)]*\)", "]", line)
-        for line in text.splitlines()
-        if not line.lstrip().startswith(("|", "#", "<"))
+    kept = [
+        it for it in text.splitlines() if not it.lstrip().startswith(("|", "#", "<"))
     ]
-    sentences = [
-        sentence
-        for line in lines
-        for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z`\[])", line)
-    ]
+    lines = [re.sub(r"\]\([^)]*\)", "]", line) for line in kept]
+    ends = r"(?<=[.!?])\s+(?=[A-Z`\[])"
+    sentences = [sentence for line in lines for sentence in re.split(ends, line)]
     long = [s for s in sentences if len(s.split()) > bounds.SENTENCE_WORDS]
     assert long == []
 
@@ -49,30 +41,23 @@ def test_files_are_there(page):
 
 @pytest.mark.parametrize("page", WRITTEN)
 def test_links_lead_to_pages_and_headings(page):
-    """Sphinx finds those of the site once more; these hold on GitHub too, and README is none of
-    the site's pages.
-    """
+    """Sphinx checks those of the site again; these also hold on GitHub and for README."""
     lost = []
-    for link in pages.LINK.findall(
-        pages.FENCE.sub("", page.read_text(encoding="utf-8"))
-    ):
+    text = pages.FENCE.sub("", page.read_text(encoding="utf-8"))
+    for link in pages.LINK.findall(text):
         address = link.removeprefix("https://github.com/vieval/vieval/blob/main/")
         home = page.parent if address == link else pages.ROOT
         if re.match(r"[a-z]+:", address):
             continue
         path, _, anchor = address.partition("#")
         target = (home / path).resolve() if path else page
-        within = (
-            target.relative_to(pages.DOCS).as_posix()
-            if target.is_relative_to(pages.DOCS)
-            else ""
-        )
+        within = str(target).removeprefix(f"{pages.DOCS}/")
         if within.startswith(pages.GENERATED) or within == "demo.html":
             continue
-        known = target.exists() and (
-            not anchor or anchor in pages.anchors(target.read_text(encoding="utf-8"))
-        )
-        lost += [] if known else [link]
+        if not target.exists() or (
+            anchor and anchor not in pages.anchors(target.read_text(encoding="utf-8"))
+        ):
+            lost.append(link)
     assert lost == []
 
 
@@ -83,9 +68,8 @@ def test_the_pages_keep_to_their_budget():
     readme = (pages.ROOT / "README.md").read_text(encoding="utf-8")
     assert 10 < len(own) <= bounds.PAGES
     assert len(notebooks) <= bounds.NOTEBOOKS
-    assert (
-        sum(len(re.findall(r"\S*\w\S*", text)) for text in texts) <= bounds.PAGE_WORDS
-    )
+    words = sum(len(re.findall(r"\S*\w\S*", text)) for text in texts)
+    assert words <= bounds.PAGE_WORDS
     lines = [len(text.splitlines()) for text in texts[: len(own)]]
     assert sum(lines) <= bounds.PAGE_LINES
     assert len(readme.splitlines()) <= bounds.README_LINES
@@ -96,10 +80,7 @@ def test_the_pages_keep_to_their_budget():
     [
         ("vieval score a.png --promt x", "vieval score has no option --promt"),
         ("OPENAI_API_KEY=x vieval skore a.png", "vieval has no command skore"),
-        (
-            "vieval prompts shwo viescore/v1 | head",
-            "vieval prompts has no command shwo",
-        ),
+        ("vieval prompts shwo v/v1 | head", "vieval prompts has no command shwo"),
         ("make dem", "make has no target dem"),
         ("vieval prompts show viescore/v1 > a.txt && make demo", ""),
         ("vieval COMMAND --help", ""),
@@ -107,17 +88,14 @@ def test_the_pages_keep_to_their_budget():
     ],
 )
 def test_a_wrong_command_is_found(command, fault):
-    found = list(
-        filter(None, map(pages.fault, pages.commands(f"```bash\n{command}\n```\n")))
-    )
+    commands = pages.commands(f"```bash\n{command}\n```\n")
+    found = [*filter(None, map(pages.fault, commands))]
     assert found == ([fault] if fault else [])
 
 
 def test_a_file_is_looked_for_unless_the_page_writes_it():
-    page = (
-        "`judges/mine.py`, `docs/lost.md` and `viescore/v1`\n\n```python judges/mine.py\nSPEC "
-        "= None\n```\n"
-    )
+    named = "`judges/mine.py`, `docs/lost.md` and `viescore/v1`"
+    page = f"{named}\n\n```python judges/mine.py\nSPEC = None\n```\n"
     assert list(pages.files(page)) == ["docs/lost.md"]
 
 
@@ -125,8 +103,6 @@ def test_the_prose_check_finds_turns_and_leaves_code_alone():
     pytest.importorskip("proselint")
     check = runpy.run_path(str(pages.DOCS / "check_prose.py"))
     check["CheckRegistry"]().register_many(check["__register__"])
-    page = (
-        "It is very slow.\n\nThe run is\nput right.\n\n```\nvery\n```\n\nSee `very`, and `pip "
-        'install "vieval[http]"`.\n'
-    )
+    turns = "It is very slow.\n\nThe run is\nput right.\n\n```\nvery\n```\n\n"
+    page = f'{turns}See `very`, and `pip install "vieval[http]"`.\n'
     assert [line for line, _ in sorted(check["findings"](page))] == [1, 4, 10]

@@ -1,6 +1,4 @@
-"""tests/docs/paper_rows.csv: rows of the papers' tables of results that were read, each with where
-and with a state; docs/reference/papers.md counts them and has their commands.
-"""
+"""The rows of papers' tables in tests/docs/paper_rows.csv, which the page of papers counts."""
 
 import csv
 import re
@@ -67,8 +65,7 @@ def test_the_page_counts_the_rows_of_each_paper():
 
 
 def test_the_tasks_of_each_row_stand_on_the_page():
-    listed = {
-        task for row in RUNS if "--tasks" in row for task in tasks_in(row.split())
-    }
+    commands = [row.split() for row in RUNS if "--tasks" in row]
+    listed = {task for words in commands for task in tasks_in(words)}
     of_page = {task for words in papers_page.OF_HOST for task in tasks_in(words)}
     assert listed <= of_page

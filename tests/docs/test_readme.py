@@ -1,9 +1,6 @@
-"""README's generated part is what its script writes, and its numbers are those of the code and
-the leaderboard.
-"""
+"""README's generated part and its numbers are those of the code and the leaderboard."""
 
 import configparser
-import csv
 import re
 import runpy
 from pathlib import Path
@@ -12,9 +9,11 @@ import PIL.Image
 import pytest
 from PIL import ImageChops, ImageStat
 
+from tests.stored_results import csv_rows
 from vieval_plugin.benchmarks import registry
 
 DOCS = Path(__file__).parents[2] / "docs"
+TEXT = (DOCS.parent / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_table_of_judges_is_that_of_their_specs():
@@ -27,9 +26,8 @@ def test_the_table_of_judges_is_that_of_their_specs():
 
 def test_the_lengths_of_answers_are_those_of_the_published_logs(shared_data):
     script = runpy.run_path(str(DOCS / "make_judge_table.py"))
-    assert script["measure_answers"](shared_data) == script["ANSWERS"].read_text(
-        encoding="utf-8"
-    )
+    kept = script["ANSWERS"].read_text(encoding="utf-8")
+    assert script["measure_answers"](shared_data) == kept
 
 
 def test_the_picture_shows_what_the_judge_says_today(monkeypatch):
@@ -49,13 +47,11 @@ def test_the_picture_shows_what_the_judge_says_today(monkeypatch):
 def test_the_badges_are_those_of_the_package():
     setup = configparser.ConfigParser()
     setup.read(DOCS.parent / "setup.cfg")
-    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
-    versions = re.findall(
-        r"Python :: (3\.\d+)$", setup["metadata"]["classifiers"], re.M
-    )
-    assert f"[![Python {versions[0]} to {versions[-1]}](" in readme
-    assert f"python-{versions[0]}_to_{versions[-1]}-blue" in readme
-    assert f"[![Licence: {setup['metadata']['license_expression']}](" in readme
+    classifiers = setup["metadata"]["classifiers"]
+    versions = re.findall(r"Python :: (3\.\d+)$", classifiers, re.M)
+    assert f"[![Python {versions[0]} to {versions[-1]}](" in TEXT
+    assert f"python-{versions[0]}_to_{versions[-1]}-blue" in TEXT
+    assert f"[![Licence: {setup['metadata']['license_expression']}](" in TEXT
 
 
 def test_the_demo_of_the_first_screen_makes_all_it_names():
@@ -66,32 +62,17 @@ def test_the_demo_of_the_first_screen_makes_all_it_names():
 
 
 def test_the_number_of_benchmarks_is_that_of_the_registry():
-    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
-    assert f"`vieval tasks` lists {len(registry.benchmarks())} benchmarks" in readme
+    assert f"`vieval tasks` lists {len(registry.benchmarks())} benchmarks" in TEXT
 
 
 def test_what_people_and_gpt_4o_reach_is_what_the_leaderboard_has():
-    with open(
-        DOCS / "leaderboard" / "leaderboard.csv", encoding="utf-8", newline=""
-    ) as file:
-        rows = list(csv.DictReader(file))
-    place = {
-        "failure_policy": "drop",
-        "setting": "all",
-        "benchmark": "imagenhub",
-        "part": "all",
-        "aspect": "O",
-    }
-    place |= {"statistic": "spearman", "breakdown": ""}
-    found = [
-        row for row in rows if all(row[name] == value for name, value in place.items())
-    ]
+    place = {"failure_policy": "drop", "setting": "all", "benchmark": "imagenhub"}
+    place |= {"part": "all", "aspect": "O", "statistic": "spearman", "breakdown": ""}
+    rows = csv_rows(DOCS / "leaderboard" / "leaderboard.csv")
+    found = [row for row in rows if place.items() <= row.items()]
     [people] = [row for row in found if row["role"] == "ceiling"]
     [gpt_4o] = [row for row in found if row["system"] == "GPT-4o zero-shot"]
-    values = [f"{float(row['value']):.2f}".lstrip("0") for row in (people, gpt_4o)]
-    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
-    assert (
-        f"people reach {values[0]} with one another, and the published GPT-4o {values[1]}"
-        in readme
-    )
-    assert f"On {int(people['n']):,} images of ImagenHub" in readme
+    reached, published = (f"{float(it['value']):.2f}"[1:] for it in (people, gpt_4o))
+    assert f"people reach {reached} with one another" in TEXT
+    assert f"with one another, and the published GPT-4o {published}" in TEXT
+    assert f"On {int(people['n']):,} images of ImagenHub" in TEXT

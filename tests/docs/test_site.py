@@ -48,52 +48,33 @@ def test_nothing_is_loaded_from_another_host_and_no_path_of_this_machine_is_show
 
 def test_every_public_name_is_documented(site):
     shown = (site / "reference" / "api" / "index.html").read_text(encoding="utf-8")
-    assert [
-        name
-        for name in vieval_plugin.__all__
-        if f'id="vieval_plugin.{name}"' not in shown
-    ] == []
-    assert [
-        name
-        for name in vieval_plugin.__all__
-        if not inspect.getdoc(getattr(vieval_plugin, name))
-    ] == []
+    documented = lambda name: inspect.getdoc(getattr(vieval_plugin, name))
+    for name in vieval_plugin.__all__:
+        assert f'id="vieval_plugin.{name}"' in shown, name
+        assert documented(name), name
 
 
 def test_every_option_of_a_command_is_on_the_page(site):
     shown = (site / "reference" / "commands.html").read_text(encoding="utf-8")
-    names = re.findall(
-        r"`(--[\w-]+)",
-        "\n".join(f"`{option}`" for option in every_option(pages.parser())),
-    )
+    names = [name for name in every_option(pages.parser()) if name.startswith("--")]
     assert [name for name in names if f">{name}" not in shown] == []
 
 
 def every_option(parser):
     for action in parser._actions:
-        yield from (
-            option
-            for option in action.option_strings
-            if option not in ("--help", "--version")
-        )
-        for command in (
-            (action.choices or {}).values() if action.nargs == "A..." else ()
-        ):
+        yield from {*action.option_strings} - {"--help", "--version"}
+        below = (action.choices or {}).values() if action.nargs == "A..." else ()
+        for command in below:
             yield from every_option(command)
 
 
 def test_environment_variables_of_the_code_are_on_the_page(site):
-    code = "\n".join(
-        file.read_text(encoding="utf-8")
-        for room in ("vieval_plugin", "judges")
-        for file in (pages.ROOT / room).rglob("*.py")
-    )
+    rooms = ("vieval_plugin", "judges")
+    files = [file for room in rooms for file in (pages.ROOT / room).rglob("*.py")]
+    code = "\n".join(file.read_text(encoding="utf-8") for file in files)
     shown = (site / "reference" / "options.html").read_text(encoding="utf-8")
-    assert [
-        name
-        for name in sorted(set(re.findall(r'"(VIEVAL_[A-Z_]+)"', code)))
-        if name not in shown
-    ] == []
+    names = sorted(set(re.findall(r'"(VIEVAL_[A-Z_]+)"', code)))
+    assert [name for name in names if name not in shown] == []
 
 
 def test_links_out_of_the_documentation_lead_to_the_repository(tmp_path):
@@ -102,14 +83,8 @@ def test_links_out_of_the_documentation_lead_to_the_repository(tmp_path):
     sys.path.insert(0, str(pages.DOCS))
     from _ext.links import _to_repository
 
-    text = [
-        (
-            "See [how](../../CONTRIBUTING.md#prose), [a page](../index.md) and "
-            "[nothing](../../nothing.md)."
-        )
-    ]
+    written = "See [how]({}), [a page](../index.md) and [nothing](../../nothing.md)."
+    text = [written.format("../../CONTRIBUTING.md#prose")]
     _to_repository(SimpleNamespace(confdir=pages.DOCS), "guides/mine", text)
-    assert text == [
-        "See [how](https://github.com/vieval/vieval/blob/main/CONTRIBUTING.md#prose), [a "
-        "page](../index.md) and [nothing](../../nothing.md)."
-    ]
+    address = "https://github.com/vieval/vieval/blob/main/CONTRIBUTING.md#prose"
+    assert text == [written.format(address)]

@@ -1,6 +1,4 @@
-"""The commands of docs/guides/judges.md for small judges, with tiny models of the same classes
-and a server in place of real ones.
-"""
+"""The commands of docs/guides/judges.md for small judges, with tiny models and a fake server."""
 
 import re
 import shlex
@@ -23,43 +21,32 @@ def commands(begin):
     """The section's commands that begin so, a list of words each."""
     _, section = PAGE.read_text(encoding="utf-8").split("## Small judges\n")
     blocks = re.findall(r"```bash\n(.*?)```", section, re.DOTALL)
-    lines = [
-        line for block in blocks for line in block.replace("\\\n", " ").splitlines()
-    ]
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
     return [shlex.split(line) for line in lines if line.startswith(begin)]
 
 
 def replaced(words, **values):
     """A command with other values after its flags, such as `out="here"` for `--out`."""
     flags = {f"--{flag}": str(value) for flag, value in values.items()}
-    return [
-        flags.get(before, word)
-        for before, word in zip(["", *words], words, strict=False)
-    ]
+    pairs = zip(["", *words], words, strict=False)
+    return [flags.get(before, word) for before, word in pairs]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", BUILDERS)
 def test_transformers_in_lmms_eval(model, tmp_path, monkeypatch):
-    """Random weights write no JSON, so VIEScore's replies are unread; VQAScore's probabilities
-    are there.
-    """
+    """Random weights write no JSON, so VIEScore's replies are unread; VQAScore has probabilities."""
     pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
     monkeypatch.chdir(tmp_path)
-    [words] = [
-        words
-        for words in commands("lmms-eval --model vieval_transformers")
-        if f"model={model}" in words
-    ]
+    asked = commands("lmms-eval --model vieval_transformers")
+    [words] = [words for words in asked if f"model={model}" in words]
     folder = BUILDERS[model](tmp_path / "tiny")
     limits = ["--gen_kwargs", "max_new_tokens=8"]
     in_process.run(*replaced(words, model_args=f"model={folder}", limit=2)[1:], *limits)
     [(task, rows)] = in_process.read(tmp_path / "out")[1].items()
     run = in_process.Run({}, {}, rows)
     assert run.statuses == ({"ok": 2} if "vqascore" in task else {"parse_failure": 2})
-    scores = [
-        verdict["scores"] for several in run.verdicts.values() for verdict in several
-    ]
+    scores = [one["scores"] for several in run.verdicts.values() for one in several]
     assert all(("SC" in of) is ("vqascore" in task) for of in scores)
 
 
@@ -73,11 +60,8 @@ def test_vieval_score_asks_what_the_command_names(
 ):
     monkeypatch.chdir(tmp_path)
     with FakeServer() as server:
-        asked = (
-            replaced(words, **{"base-url": server.base_url}, model="fake")
-            if "--model" in words
-            else words
-        )
+        address = {"base-url": server.base_url}
+        asked = replaced(words, **address, model="fake")
         assert main(asked[1:]) == 0
         assert bool(server.stats()["requests"]) is ("--model" in words)
     assert len((tmp_path / "verdicts.jsonl").read_text().splitlines()) == 6
@@ -85,8 +69,6 @@ def test_vieval_score_asks_what_the_command_names(
 
 def test_the_report_is_of_both_models():
     [report] = commands("vieval report")
-    written = [
-        words[words.index("--output_path") + 1]
-        for words in commands("lmms-eval --model vieval_transformers")
-    ]
+    runs = commands("lmms-eval --model vieval_transformers")
+    written = [words[words.index("--output_path") + 1] for words in runs]
     assert report[2:4] == written

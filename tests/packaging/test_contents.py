@@ -89,9 +89,8 @@ def test_every_link_to_the_project_has_its_one_address():
 @needs_git
 @pytest.mark.slow
 def test_the_sdist_has_all_that_is_tracked_but_what_github_reads(source, tmp_path):
-    build = (
-        f"import setuptools.build_meta as b; print(b.build_sdist({str(tmp_path)!r}))"
-    )
+    sdist = f"b.build_sdist({str(tmp_path)!r})"
+    build = f"import setuptools.build_meta as b; print({sdist})"
     run_process([sys.executable, "-c", build], cwd=source, check=True)
     [archive] = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as sdist:

@@ -189,10 +189,7 @@ def test_lmms_eval_lists_the_tasks_of_the_wheel(wheel, tmp_path):
     subprocess.run([*PIP, *install], check=True, timeout=300)
     environment = {**os.environ, "PYTHONPATH": str(target), "HF_HUB_OFFLINE": "1"}
     tasks = str(target / "vieval_plugin" / "task_configs")
-    command = [
-        sys.executable,
-        *["-m", "lmms_eval", "tasks", "list", "--include-path"],
-        tasks,
-    ]
+    listing = ["-m", "lmms_eval", "tasks", "list", "--include-path", tasks]
+    command = [sys.executable, *listing]
     done = run_process(command, cwd=tmp_path, env=environment, timeout=600)
     assert "imagenhub_viescore" in done.stdout, done.stdout + done.stderr

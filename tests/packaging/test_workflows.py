@@ -128,11 +128,9 @@ def test_constraints_of_releases_are_within_the_bounds():
 
 @with_workflows
 def test_a_release_has_the_constraints_and_they_are_renewed():
-    installing = [
-        job
-        for job in jobs_of("release").values()
-        if any("setup-python" in step.get("uses", "") for step in job["steps"])
-    ]
+    sets_up = lambda step: "setup-python" in step.get("uses", "")
+    jobs = jobs_of("release").values()
+    installing = [job for job in jobs if any(map(sets_up, job["steps"]))]
     assert len(installing) == 3
     for job in installing:
         assert job["env"]["PIP_CONSTRAINT"].endswith("/.ci/constraints.txt")

@@ -1,53 +1,35 @@
-"""A judge, a benchmark and tasks from a package outside the repository, which nothing of ours
-names.
-"""
+"""A judge, a benchmark and tasks from a package outside the repository."""
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.builders import a_sample_row
 from tests.fake_server import FakeServer, named
 from tests.pictures import plain
+from tests.stored_results import read_lines, write_lines
+from tests.work import run_process
 
 EXAMPLE = Path(__file__).parents[1] / "example_plugin"
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A folder of its own with the package in it, and the environment in which Python finds
-    both.
-    """
+    """An environment in which Python finds the package, and a cache of its own."""
     folder = tmp_path_factory.mktemp("plugin")
     source = folder / "source"
     subprocess.run(["cp", "-r", str(EXAMPLE), str(source)], check=True)
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-    ]
-    subprocess.run(
-        [*pip, "--no-build-isolation", "--target", str(folder / "site"), str(source)],
-        check=True,
-    )
-    cleared = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("VIEVAL_")
-    }
-    return {
-        **cleared,
-        "PYTHONPATH": str(folder / "site"),
-        "XDG_CACHE_HOME": str(folder / "cache"),
-        "HF_HUB_OFFLINE": "1",
-    }
+    quiet = ["--quiet", "--disable-pip-version-check", "--no-deps"]
+    pip = [sys.executable, "-m", "pip", "install", *quiet, "--no-build-isolation"]
+    subprocess.run([*pip, "--target", str(folder / "site"), str(source)], check=True)
+    cleared = {k: v for k, v in os.environ.items() if not k.startswith("VIEVAL_")}
+    own = {"PYTHONPATH": str(folder / "site"), "XDG_CACHE_HOME": str(folder / "cache")}
+    return {**cleared, **own, "HF_HUB_OFFLINE": "1"}
 
 
 @pytest.fixture(scope="module")
@@ -56,94 +38,59 @@ def server():
         yield running
 
 
-def run(environment, folder, *command):
-    done = subprocess.run(
-        [sys.executable, "-m", *map(str, command)],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    return done.returncode, done.stdout, done.stderr
+def run(environment, folder, line, *further):
+    command = [sys.executable, "-m", *shlex.split(line), *map(str, further)]
+    return run_process(command, cwd=folder, env=environment, timeout=600)
 
 
-def well(environment, folder, *command):
+def well(*command):
     """What a command printed that ended well."""
-    code, printed, error = run(environment, folder, *command)
-    assert code == 0, error[-3000:]
-    return printed
+    done = run(*command)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
 
 
 def test_the_commands_know_them(installed, tmp_path):
-    tasks = well(installed, tmp_path, "vieval_plugin", "tasks", "squares")
-    assert {"squares_praise", "squares_viescore", "variant_squares_praise_strict"} <= {
-        line.split()[0] for line in tasks.splitlines()
+    tasks = well(installed, tmp_path, "vieval_plugin tasks squares").splitlines()
+    named = {line.split()[0] for line in tasks}
+    assert named >= {
+        "squares_praise",
+        "squares_viescore",
+        "variant_squares_praise_strict",
     }
-    options = well(installed, tmp_path, "vieval_plugin", "config")
+    options = well(installed, tmp_path, "vieval_plugin config")
     assert "  praise:" in options
     assert "    points: 2" in options
 
 
 def test_vieval_score_judges_with_it(installed, server, tmp_path):
-    (tmp_path / "a.png").write_bytes(square())
-    lines = [
-        {
-            "uid": "1",
-            "kind": "tig",
-            "images": {"output": "a.png"},
-            "texts": {"prompt": "a red square"},
-        },
-        {
-            "uid": "2",
-            "kind": "tie",
-            "images": {"output": "a.png"},
-            "texts": {"prompt": "a red square"},
-        },
+    (tmp_path / "a.png").write_bytes(plain("red", (32, 32)))
+    rows = [
+        a_sample_row(str(number), "a.png", "a red square", kind)
+        for number, kind in enumerate(("tig", "tie"))
     ]
-    (tmp_path / "samples.jsonl").write_text(
-        "".join(f"{json.dumps(line)}\n" for line in lines)
-    )
-    (tmp_path / "vieval.yaml").write_text(
-        "judges: {praise: {points: 3}}\nstore: {path: store.sqlite}\n"
-    )
+    write_lines(tmp_path / "samples.jsonl", rows)
+    options = "judges: {praise: {points: 3}}\nstore: {path: store.sqlite}\n"
+    (tmp_path / "vieval.yaml").write_text(options)
     environment = {**installed, "VIEVAL_CONFIG": str(tmp_path / "vieval.yaml")}
-    command = [
-        "score",
-        "samples.jsonl",
-        "--judge",
-        "praise",
-        "--setting",
-        "strict",
-        "--out",
-        "verdicts.jsonl",
-    ]
-    out = well(environment, tmp_path, "vieval_plugin", *command, *named(server))
-    first, second = (
-        json.loads(line)
-        for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()
-    )
-    assert [step["path"] for step in first["trace"]] == [
-        ["praise", "likes"],
-        ["praise", "score"],
-    ]
+    command = "vieval_plugin score samples.jsonl --judge praise --setting strict --out v.jsonl"
+    out = well(environment, tmp_path, command, *named(server))
+    first, second = read_lines(tmp_path / "v.jsonl")
+    steps = [step["path"] for step in first["trace"]]
+    assert steps == [["praise", "likes"], ["praise", "score"]]
     assert len(json.loads(first["trace"][0]["answer"])["likes"]) == 3
     assert first["scores"]["SC"] == first["trace"][1]["scores"][0] / 20
     assert second["status"] == "not_applicable"
     assert "not_applicable 1" in out
 
     # without the options file: what the results carry is enough
-    page = ["show", "verdicts.jsonl", "1", "--html", "page.html"]
-    well(installed, tmp_path, "vieval_plugin", *page)
+    well(installed, tmp_path, "vieval_plugin show v.jsonl 0 --html page.html")
     html = (tmp_path / "page.html").read_text()
     assert "what the critic likes" in html
     assert "Name 3 things that you like about it." in html
-    options = well(
-        installed, tmp_path, "vieval_plugin", "config", "--of", "verdicts.jsonl"
-    )
+    options = well(installed, tmp_path, "vieval_plugin config --of v.jsonl")
     assert "points: 3" in options
-    export = ["export", "praise", "verdicts.jsonl", "--out", "train.jsonl"]
-    well(installed, tmp_path, "vieval_plugin", *export)
+    well(installed, tmp_path, "vieval_plugin export praise v.jsonl --out train.jsonl")
     assert "Name 3 things" in (tmp_path / "train.jsonl").read_text()
 
 
@@ -157,39 +104,26 @@ TASKS = {
 
 @pytest.fixture(scope="module")
 def judged(installed, server, tmp_path_factory):
-    """A folder with results of lmms-eval by name in TASKS, all of one process, and what it
-    printed.
-    """
+    """A folder with lmms-eval's results for each name in TASKS, and what it printed."""
     pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
     pytest.importorskip("skimage", reason="the drawn benchmark needs scikit-image")
     folder = tmp_path_factory.mktemp("judged")
-    model = {
-        "model": "vieval_openai",
-        "model_args": f"model=fake,base_url={server.base_url}",
-        "log_samples": True,
-    }
+    address = f"model=fake,base_url={server.base_url}"
+    model = {"model": "vieval_openai", "model_args": address, "log_samples": True}
     runs = [
         {**model, "output_path": str(folder / name), **options}
         for name, options in TASKS.items()
     ]
     (folder / "runs.yaml").write_text(json.dumps(runs))
-    return folder, well(installed, folder, "lmms_eval", "--config", "runs.yaml")
+    return folder, well(installed, folder, "lmms_eval --config runs.yaml")
 
 
 @pytest.mark.slow
 def test_lmms_eval_runs_its_task(installed, judged, tmp_path):
     folder, out = judged
     assert "squares_praise" in out
-    well(
-        installed,
-        tmp_path,
-        "vieval_plugin",
-        "report",
-        folder / "squares",
-        "--out",
-        "report",
-        "--traces",
-    )
+    command = f"vieval_plugin report {folder}/squares --out report --traces"
+    well(installed, tmp_path, command)
     report = (tmp_path / "report" / "report.md").read_text()
     assert "Synthetic: eight squares" in report
     assert "praise (setting kind)" in report
@@ -198,26 +132,16 @@ def test_lmms_eval_runs_its_task(installed, judged, tmp_path):
 
 @pytest.mark.slow
 def test_its_contests_are_judged_reported_and_compared(installed, judged, tmp_path):
-    """A benchmark of votes from outside, judged by its own judge of samples and by a judge of
-    contests of ours.
-    """
+    """Its votes are judged by its own judge of samples and by our judge of contests."""
     folder, out = judged
     assert "SC_accuracy_decisive_value" in out
     [results] = (folder / "pairs").rglob("*_results.json")
     assert "votes_inconsistent_share_value" in results.read_text()
-    well(
-        installed,
-        tmp_path,
-        "vieval_plugin",
-        "report",
-        folder / "pairs",
-        "--out",
-        "report",
-    )
+    well(installed, tmp_path, f"vieval_plugin report {folder}/pairs --out report")
     report = (tmp_path / "report" / "report.md").read_text()
     assert "Synthetic: pairs of squares" in report
     assert "| red | always first | votes | 28 of 28 | 28 | 50.00 [" in report
-    out = well(installed, tmp_path, "vieval_plugin", "compare", folder / "pairs")
+    out = well(installed, tmp_path, f"vieval_plugin compare {folder}/pairs")
     assert "square_pairs" in out
 
 
@@ -237,67 +161,34 @@ print(json.dumps(run_task(task, answerer, Config.model_validate({"store": {"use"
 def test_a_host_of_its_own_gives_the_digits_of_lmms_eval(installed, server, judged):
     [results] = (judged[0] / "demo").rglob("*_results.json")
     by_host = json.loads(results.read_text())["results"][DEMO]
-    done = subprocess.run(
-        [sys.executable, "-c", TINY_HOST, server.base_url],
-        env=installed,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    command = [sys.executable, "-c", TINY_HOST, server.base_url]
+    done = run_process(command, env=installed, timeout=600)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["SC_count"] == 12
-    assert {
-        name: value for name, value in found.items() if by_host[f"{name},none"] != value
-    } == {}
+    assert found == {name: by_host[f"{name},none"] for name in found}
 
 
-def test_without_the_package_its_results_are_named_in_one_line(
-    installed, server, tmp_path
-):
-    code, _, error = run(
-        installed,
-        tmp_path,
-        "vieval_plugin",
-        "score",
-        "none.jsonl",
-        "--judge",
-        "prais",
-        "--out",
-        "x",
-    )
-    assert code == 1
-    assert error.startswith("vieval: unknown judge 'prais'; did you mean praise?")
+def test_without_the_package_its_results_are_named_in_one_line(installed, tmp_path):
+    command = "vieval_plugin score none.jsonl --judge prais --out x"
+    done = run(installed, tmp_path, command)
+    assert done.returncode == 1
+    unknown = "vieval: unknown judge 'prais'; did you mean praise?"
+    assert done.stderr.startswith(unknown)
+
+
+TAKEN = "from vieval_plugin.judges.vqascore import SPEC"
+MINE = "broken (entry point mine of vieval."
 
 
 @pytest.mark.parametrize(
     ("point", "body", "said"),
     [
-        (
-            "vieval.judges",
-            "raise RuntimeError('no luck')",
-            "skipping broken (entry point mine of vieval.judges), which cannot be loaded",
-        ),
-        (
-            "vieval.judges",
-            "SPEC = 5",
-            "skipping broken (entry point mine of vieval.judges), which does not define a JudgeSpec",
-        ),
-        (
-            "vieval.judges",
-            "from vieval_plugin.judges.vqascore import SPEC",
-            "skipping 'vqascore' from broken (entry point mine of vieval.judges): the name is already taken",
-        ),
-        (
-            "vieval.benchmarks",
-            "import nowhere_to_be_found",
-            "skipping broken (entry point mine of vieval.benchmarks), which cannot be",
-        ),
-        (
-            "vieval.tasks",
-            "TASKS = ()",
-            "skipping broken (entry point mine of vieval.tasks), which has no TaskRow",
-        ),
+        ("judges", "raise RuntimeError('')", f"{MINE}judges), which cannot be loaded"),
+        ("judges", "SPEC = 5", f"{MINE}judges), which does not define"),
+        ("judges", TAKEN, f"'vqascore' from {MINE}judges): the name is already taken"),
+        ("benchmarks", "import nowhere", f"{MINE}benchmarks), which cannot be"),
+        ("tasks", "TASKS = ()", f"{MINE}tasks), which has no TaskRow"),
     ],
 )
 def test_an_entry_point_that_is_no_use_is_one_line_and_all_else_works(
@@ -305,20 +196,14 @@ def test_an_entry_point_that_is_no_use_is_one_line_and_all_else_works(
 ):
     about = tmp_path / "broken-1.0.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n"
-    )
-    (about / "entry_points.txt").write_text(f"[{point}]\nmine = broken_vieval_plugin\n")
+    metadata = "Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n"
+    (about / "METADATA").write_text(metadata)
+    points = f"[vieval.{point}]\nmine = broken_vieval_plugin\n"
+    (about / "entry_points.txt").write_text(points)
     (tmp_path / "broken_vieval_plugin.py").write_text(body)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    code, out, error = run(
-        environment, tmp_path, "vieval_plugin", "tasks", "imagenhub_viescore"
-    )
-    assert code == 0
-    assert "imagenhub_viescore" in out
-    [line] = [line for line in error.splitlines() if "broken" in line]
-    assert said in line
-
-
-def square():
-    return plain("red", (32, 32))
+    done = run(environment, tmp_path, "vieval_plugin tasks imagenhub_viescore")
+    assert done.returncode == 0
+    assert "imagenhub_viescore" in done.stdout
+    [line] = [line for line in done.stderr.splitlines() if "broken" in line]
+    assert f"skipping {said}" in line

@@ -1,8 +1,5 @@
-"""llama.cpp's server with a tiny random model, whose client is killed in the midst; and the refusal
-of a model without its vision part.
-"""
+"""llama.cpp's server with a tiny random model: a killed client, and a missing vision part."""
 
-import subprocess
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.real.parts import answers, installed, program
+from tests.real.parts import answers, installed, logged, program, report
 from tests.serve.serving import Running
 from tests.shard_runs import (
     arguments,
@@ -36,10 +33,7 @@ def llama(folder, *blind):
     folder.mkdir()
     [port] = free_ports(1)
     command = [program("llama"), SERVER, folder, port, *blind]
-    with (
-        (folder / "log").open("w") as log,
-        subprocess.Popen(list(map(str, command)), stdout=log, stderr=log) as process,
-    ):
+    with logged(folder / "log", *command) as process:
         try:
             running = Running(port, None)
             until(lambda: process.poll() or answers(running, "/health"), DEADLINE)
@@ -70,10 +64,7 @@ def test_a_killed_client_goes_on_and_judges_each_row_once(
         assert "0 of 40 rows left to judge" in ended(start(*command), code)
     found = verdicts(out)
     judged = [row["uid"] for row in found]
-    print(
-        f"llama.cpp, {judge}: {time.monotonic() - begun:.1f} s, {before} files at the "
-        f"kill, missing {40 - len(set(judged))}, twice {len(judged) - len(set(judged))}"
-    )
+    report(f"llama.cpp, {judge}", begun, before, judged, 40)
     assert sorted(judged) == sorted(f"u{number}" for number in range(40))
     assert before < len(files_in(out))
     assert {row["status"] for row in found} == {status}

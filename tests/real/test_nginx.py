@@ -1,6 +1,4 @@
-"""nginx before a reward server, set up as the page on rewards says, whose worker is killed while
-rewards are asked for; and Prometheus' own checker on the server's numbers.
-"""
+"""nginx before a reward server loses a worker; Prometheus' checker reads the metrics."""
 
 import os
 import shutil
@@ -15,7 +13,7 @@ import pytest
 
 from tests.fake_server import FakeServer, named
 from tests.pictures import encoded, noise, plain
-from tests.real.parts import answers
+from tests.real.parts import answers, logged
 from tests.serve.serving import Running, row, serve_process
 from tests.work import free_ports, until
 
@@ -48,7 +46,7 @@ def nginx(folder, behind):
     settings = folder / "nginx.conf"
     settings.write_text(SETTINGS.format(folder=folder, port=port, behind=behind))
     command = ["nginx", "-c", settings, "-e", folder / "error.log"]
-    with subprocess.Popen(list(map(str, command))) as master:
+    with logged(folder / "log", *command) as master:
         try:
             proxy = Running(port, None)
             until(lambda: answers(proxy, "/rewards/live"))
@@ -80,10 +78,8 @@ def test_a_killed_worker_of_a_proxy_loses_no_reward_that_is_asked_for_again(tmp_
             pytest.fail("the proxy did not come back")
 
         with ThreadPoolExecutor(8) as pool:
-            asked = [
-                pool.submit(judged, proxy, "/rewards/v1/judge", number)
-                for number in range(40)
-            ]
+            ask = lambda number: pool.submit(judged, proxy, "/rewards/v1/judge", number)
+            asked = [*map(ask, range(40))]
             until(lambda: sum(future.done() for future in asked) > 8)
             [worker] = workers(master.pid)
             os.kill(worker, signal.SIGKILL)
@@ -102,9 +98,10 @@ def workers(master):
         return [int(child) for child in file.read().split()]
 
 
-@pytest.mark.skipif(
-    not shutil.which("promtool"), reason="no Prometheus: make test-real"
-)
+NO_PROMETHEUS = "no Prometheus: make test-real"
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason=NO_PROMETHEUS)
 def test_prometheus_finds_nothing_to_mend_in_the_numbers():
     with (
         FakeServer() as server,
@@ -112,10 +109,6 @@ def test_prometheus_finds_nothing_to_mend_in_the_numbers():
     ):
         running.post("/v1/judge", {"samples": [row(plain("red")), row(b"")]})
         _, metrics, _ = running.exchange("/metrics")
-    checked = subprocess.run(
-        ["promtool", "check", "metrics"],
-        input=metrics,
-        capture_output=True,
-        check=False,
-    )
+    check = ["promtool", "check", "metrics"]
+    checked = subprocess.run(check, input=metrics, capture_output=True, check=False)
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")

@@ -1,6 +1,4 @@
-"""Two Ray nodes, each started by `ray start` with an address of its own, of which one is killed
-while a folder is scored.
-"""
+"""Two Ray nodes with addresses of their own, one of which is killed while a folder is scored."""
 
 import json
 import os
@@ -15,15 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.fake_server import FakeServer
-from tests.real.parts import installed, program
-from tests.shard_runs import (
-    arguments,
-    ended,
-    files_in,
-    verdicts,
-    write_parquet,
-)
-from tests.work import free_ports, until
+from tests.real.parts import installed, logged, program, report
+from tests.shard_runs import arguments, ended, files_in, verdicts, write_parquet
+from tests.work import free_ports, run_process, until
 
 pytestmark = [pytest.mark.real, installed("ray")]
 ROWS = 160
@@ -61,20 +53,9 @@ def node(address, *words):
         own = ("--node-ip-address", address, "--temp-dir", folder)
         command = [program("ray", "ray"), "start", *words, *own, *START]
         log = Path(folder, "log")
-        with (
-            log.open("w") as output,
-            subprocess.Popen(
-                list(map(str, command)),
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            ) as process,
-        ):
+        with logged(log, *command, start_new_session=True) as process:
             try:
-                until(
-                    lambda: process.poll() or "--block" in log.read_text(),
-                    DEADLINE,
-                )
+                until(lambda: process.poll() or "--block" in log.read_text(), DEADLINE)
                 if process.poll():
                     pytest.skip(f"no node starts: {' '.join(log.read_text().split())}")
                 yield lambda: kill(process)
@@ -121,26 +102,16 @@ def cluster():
 
 def look(address):
     """Addresses of living nodes, and of those that judged passes."""
-    done = subprocess.run(
-        [program("ray"), "-c", LOOK, address],
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-        check=False,
-    )
+    done = run_process([program("ray"), "-c", LOOK, address], timeout=DEADLINE)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def begin(*command):
     """`vieval` of Ray's environment."""
-    return subprocess.Popen(
-        list(map(str, [program("ray", "vieval"), *command])),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    whole = list(map(str, [program("ray", "vieval"), *command]))
+    return subprocess.Popen(whole, text=True, start_new_session=True, **pipes)
 
 
 @pytest.mark.parametrize("killed", [SECOND, HEAD])
@@ -169,11 +140,7 @@ def test_a_node_is_killed_and_each_row_is_judged_once(killed, tmp_path):
         ended(begin(*command(address)))
         asked = server.stats()["requests"]
     judged = [row["uid"] for row in verdicts(out)]
-    print(
-        f"ray, {killed} killed: {time.monotonic() - begun:.1f} s, {before} files at the "
-        f"kill, missing {ROWS - len(set(judged))}, twice {len(judged) - len(set(judged))}, "
-        f"asked {asked}"
-    )
+    report("ray", begun, before, judged, ROWS)
     assert judged_on == [HEAD, SECOND]
     assert sorted(judged) == sorted(f"u{number}" for number in range(ROWS))
     assert before < len(files_in(out))

@@ -1,7 +1,6 @@
 """What we write, read by the newest of what people read it with, in an environment without VIEval."""
 
 import json
-import subprocess
 
 import pytest
 
@@ -19,7 +18,7 @@ from tests.shard_runs import (
     write_parquet,
     write_tar,
 )
-from tests.work import until
+from tests.work import run_process, until
 
 pytestmark = [pytest.mark.real, installed("readers")]
 ROWS = 160
@@ -93,22 +92,16 @@ print(json.dumps([
 
 def printed(script, *words):
     """The JSON that a script prints in the readers' environment."""
-    done = subprocess.run(
-        [program("readers"), "-c", script, *map(str, words)],
-        capture_output=True,
-        text=True,
-        env={"HF_HUB_OFFLINE": "1", "HF_HOME": str(words[0])},
-        check=False,
-    )
+    command = [program("readers"), "-c", script, *map(str, words)]
+    environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(words[0])}
+    done = run_process(command, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A folder of what commands wrote: of a run that was killed and went on, and whose model
-    refuses some rows.
-    """
+    """A folder of what commands wrote: the run was killed and resumed, and some rows are refused."""
     folder = tmp_path_factory.mktemp("written")
     data = write_parquet(folder / "data", files=4, rows_each=40, group=10)
     small = ("--rows-per-shard", 5, "--num-concurrent", 4, "--max-failures", 1)
@@ -126,9 +119,8 @@ def written(tmp_path_factory):
         for name in ("v.jsonl", "v.csv", "v.parquet"):
             ended(start(*arguments(files, folder / name, server)))
     for name, where in (("all", "row >= 0"), ("kept", "PQ > 0.2 and row < 20")):
-        ended(
-            start("filter", folder / "shards", "--where", where, "--out", folder / name)
-        )
+        filtering = ("filter", folder / "shards", "--where", where, "--out")
+        ended(start(*filtering, folder / name))
     ended(start("rank", folder / "v.jsonl", "--tables", folder / "tables"))
     return folder
 
@@ -169,20 +161,12 @@ def test_webdataset_reads_what_passed_a_filter(name, folder, vieval, tmp_path):
 
 
 def test_datasets_reads_the_images_of_exported_pairs(vieval, tmp_path):
-    images = [
-        {
-            "uid": f"p{number // 4}",
-            "draw": number % 4,
-            "prompt": f"a thing {number // 4}",
-            "image": picture(number, 16 + number % 4),
-        }
-        for number in range(40)
-    ]
+    prompted = lambda n: {"uid": f"p{n // 4}", "prompt": f"a thing {n // 4}"}
+    drawn = lambda n: {"draw": n % 4, "image": picture(n, 16 + n % 4)}
+    images = [{**prompted(number), **drawn(number)} for number in range(40)]
     (tmp_path / "data").mkdir()
     parquet.write_table(pyarrow.Table.from_pylist(images), tmp_path / "data/a.parquet")
-    vieval(
-        "score", tmp_path / "data", "--judge", "sharpness", "--out", tmp_path / "out"
-    )
+    vieval(f"score {tmp_path}/data --judge sharpness --out {tmp_path}/out")
     pairs = tmp_path / "pairs.parquet"
     vieval("export", "--pairs", tmp_path / "out", "--out", pairs)
     read = printed(PAIRS, tmp_path / "cache", pairs)

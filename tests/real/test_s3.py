@@ -1,9 +1,6 @@
-"""An S3 server of others, moto's: data and verdicts in its bucket, and a run over them that is
-killed, and then waits for a server that stands still.
-"""
+"""moto's S3 server: a run over its bucket is killed, then waits while the server is stopped."""
 
 import signal
-import subprocess
 import time
 from contextlib import contextmanager
 
@@ -11,7 +8,7 @@ import pytest
 
 from tests.fake_s3 import KEYS
 from tests.fake_server import FakeServer
-from tests.real.parts import answers, installed, program
+from tests.real.parts import answers, installed, logged, program, report
 from tests.serve.serving import Running
 from tests.shard_runs import arguments, ended, kill_all, start, write_parquet
 from tests.work import free_ports, until
@@ -32,10 +29,7 @@ def server(tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
     [port] = free_ports(1)
     command = [program("s3", "moto_server"), "--host", "127.0.0.1", "--port", port]
-    with (
-        (tmp_path / "s3.log").open("w") as log,
-        subprocess.Popen(list(map(str, command)), stdout=log, stderr=log) as process,
-    ):
+    with logged(tmp_path / "s3.log", *command) as process:
         try:
             until(lambda: answers(Running(port, None), "/moto-api/data.json"))
             yield process, port
@@ -55,16 +49,14 @@ def standing_still(process):
 
 def test_a_killed_run_over_a_bucket_goes_on_and_judges_each_row_once(server, tmp_path):
     process, port = server
-    bucket = fs.S3FileSystem(
-        endpoint_override=f"127.0.0.1:{port}",
-        scheme="http",
-        region="us-east-1",
-        allow_bucket_creation=True,
-    )
+    place = {"endpoint_override": f"127.0.0.1:{port}", "scheme": "http"}
+    place |= {"region": "us-east-1", "allow_bucket_creation": True}
+    bucket = fs.S3FileSystem(**place)
     bucket.create_dir("bucket")
     data = write_parquet(tmp_path / "data", files=4, rows_each=40, group=10)
     fs.copy_files(str(data), "bucket/da ta", destination_filesystem=bucket)
     options = f"?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
+    own = f"s3://bucket/verdicts{options}"
     out = fs.FileSelector("bucket/verdicts/verdicts", allow_not_found=True)
 
     def files():
@@ -72,12 +64,9 @@ def test_a_killed_run_over_a_bucket_goes_on_and_judges_each_row_once(server, tmp
 
     begun = time.monotonic()
     with FakeServer(latency=0.1) as model:
-        command = arguments(
-            f"s3://bucket/da%20ta{options}",
-            f"s3://bucket/verdicts{options}",
-            model,
-            *("--rows-per-shard", 5, "--num-concurrent", 4),
-        )
+        small = ("--rows-per-shard", 5, "--num-concurrent", 4)
+        data_url = f"s3://bucket/da%20ta{options}"
+        command = arguments(data_url, own, model, *small)
         first = start(*command)
         until(lambda: len(files()) > 4)
         kill_all(first)
@@ -90,19 +79,11 @@ def test_a_killed_run_over_a_bucket_goes_on_and_judges_each_row_once(server, tmp
         asked = model.stats()["requests"]
         assert f"0 of {ROWS} rows left to judge" in ended(start(*command))
         assert model.stats()["requests"] == asked
-    judged = [
-        uid
-        for file in files()
-        for uid in parquet.read_table(file, filesystem=bucket)["uid"].to_pylist()
-    ]
-    print(
-        f"s3: {time.monotonic() - begun:.1f} s, {before} files at the kill, missing "
-        f"{ROWS - len(set(judged))}, twice {len(judged) - len(set(judged))}, asked {asked}"
-    )
+    read = lambda file: parquet.read_table(file, filesystem=bucket)["uid"].to_pylist()
+    judged = [uid for file in files() for uid in read(file)]
+    report("s3", begun, before, judged, ROWS)
     assert sorted(judged) == sorted(f"u{number}" for number in range(ROWS))
     assert before < len(files())
     assert asked <= 2 * (ROWS + 3 * 5) + 4
-    own = f"s3://bucket/verdicts{options}"
-    assert "complete: each row has exactly one verdict" in ended(
-        start("shards", own, "--verify")
-    )
+    verified = ended(start("shards", own, "--verify"))
+    assert "complete: each row has exactly one verdict" in verified

@@ -1,12 +1,9 @@
-"""A Slurm of one node, from Debian: an array of tasks over a folder of shards, one of which is
-killed and queued again.
-"""
+"""A Slurm array over a folder of shards, one of whose tasks is killed and queued again."""
 
 import os
 import shlex
 import shutil
 import socket
-import subprocess
 import sys
 import time
 from contextlib import ExitStack
@@ -15,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.fake_server import FakeServer
+from tests.real.parts import logged
 from tests.shard_runs import arguments, files_in, verdicts, write_parquet
-from tests.work import free_ports, until
+from tests.work import free_ports, run_process, until
 
+NO_SLURM = "Slurm is not installed: make test-real"
 pytestmark = [
     pytest.mark.real,
-    pytest.mark.skipif(
-        not shutil.which("slurmctld"), reason="Slurm is not installed: make test-real"
-    ),
+    pytest.mark.skipif(not shutil.which("slurmctld"), reason=NO_SLURM),
     pytest.mark.skipif(os.getuid() != 0, reason="Slurm's daemons need root here"),
 ]
 SETTINGS = """\
@@ -50,9 +47,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=
 
 
 def printed(*command):
-    return subprocess.run(
-        list(map(str, command)), check=True, capture_output=True, text=True
-    ).stdout
+    return run_process(list(map(str, command)), check=True).stdout
 
 
 def state(task):
@@ -78,26 +73,22 @@ def cluster(tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
     settings = tmp_path / "slurm.conf"
     host = socket.gethostname().partition(".")[0]
-    settings.write_text(
-        SETTINGS.format(host=host, folder=tmp_path, ports=free_ports(2))
-    )
+    about = {"host": host, "folder": tmp_path, "ports": free_ports(2)}
+    settings.write_text(SETTINGS.format(**about))
     monkeypatch.setenv("SLURM_CONF", str(settings))
     munge_socket = Path("/run/munge/munge.socket.2")
     with ExitStack() as stack:
         if not munge_socket.exists():
             munge_socket.parent.mkdir(exist_ok=True)
             shutil.chown(munge_socket.parent, "munge")
-            log = stack.enter_context((tmp_path / "munged.log").open("w"))
-            command = ["munged", "--foreground"]
-            munge = subprocess.Popen(command, user="munge", stdout=log, stderr=log)
+            munge = logged(
+                tmp_path / "munged.log", "munged", "--foreground", user="munge"
+            )
             stack.callback(stack.enter_context(munge).terminate)
             until(munge_socket.exists)
         for daemon in ("slurmctld", "slurmd"):
-            log = stack.enter_context((tmp_path / f"{daemon}.log").open("w"))
-            started = stack.enter_context(
-                subprocess.Popen([daemon, "-D"], stdout=log, stderr=log)
-            )
-            stack.callback(started.terminate)
+            started = logged(tmp_path / f"{daemon}.log", daemon, "-D")
+            stack.callback(stack.enter_context(started).terminate)
         until(lambda: "idle" in printed("sinfo", "--noheader", "--format", "%T"))
         yield tmp_path
 

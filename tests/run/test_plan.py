@@ -168,7 +168,8 @@ def test_a_failing_pilot_is_one_line(store, samples, run, tmp_path):
     (tmp_path / "t.jsonl").write_text(json.dumps({"kind": "tie", "images": {}}))
     code, _, told = run(tmp_path / "t.jsonl", None)
     assert code == 1
-    assert "vieval: viescore cannot judge any of these samples" in told
+    none = "vieval: viescore cannot judge any of these samples (first: "
+    assert none in told
     assert "the sample has no source image" in told
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -50,11 +50,12 @@ _INPUTS = (
     "a path, a Run, a Record, the Verdicts of a Judge, or a data frame with the "
     "columns uid and generator and one column per score"
 )
-_ROW_METHODS: Sequence[tuple[str, tuple[str, ...]]] = (
-    ("to_dicts", ()),
-    ("to_pylist", ()),
-    ("to_dict", ("records",)),
-)
+#: Methods of data frames that return rows, with their arguments.
+_ROW_METHODS: Mapping[str, tuple[str, ...]] = {
+    "to_dicts": (),
+    "to_pylist": (),
+    "to_dict": ("records",),
+}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -197,9 +198,8 @@ def compare(
     """
     current = resolved(options)
     flags = {"draws": draws, "seed": seed}
-    options_set = current.statistics.model_copy(
-        update={name: value for name, value in flags.items() if value is not None}
-    )
+    passed = {name: value for name, value in flags.items() if value is not None}
+    options_set = current.statistics.model_copy(update=passed)
     current = current.model_copy(update={"statistics": options_set})
     statistics = options_set.options()
     _find_benchmarks(benchmarks)
@@ -370,10 +370,11 @@ def _records_of(value: Input) -> Sequence[Record]:
         return value.all_records
     if isinstance(value, Verdicts):
         return value.records
-    for method, arguments in _ROW_METHODS if hasattr(value, "columns") else ():
-        rows = getattr(value, method, None)
-        if rows:
-            return records_of_rows(rows(*arguments))
+    if hasattr(value, "columns"):
+        for method, arguments in _ROW_METHODS.items():
+            rows = getattr(value, method, None)
+            if rows:
+                return records_of_rows(rows(*arguments))
     raise VievalError(f"{described(value)} does not contain verdicts; pass {_INPUTS}")
 
 

@@ -33,6 +33,8 @@ GivenImage: TypeAlias = (
     "Image | str | os.PathLike[str] | bytes | PIL.Image.Image | NDArray[Any]"
 )
 
+_FILES = (bytes, bytearray, memoryview)
+_PATHS = (str, os.PathLike)
 _BATCH_AXES = 4
 _END = object()
 _WORTH_THREADS = 4  # to start them takes as long as to write an image
@@ -59,9 +61,9 @@ def image(value: Any, form: Format = "png") -> Image:
     _require_image(value)
     if isinstance(value, Image):
         return value
-    if isinstance(value, (bytes, bytearray, memoryview)):
+    if isinstance(value, _FILES):
         return Image(bytes(value))
-    if isinstance(value, (str, os.PathLike)):
+    if isinstance(value, _PATHS):
         return Image(Path(os.fsdecode(value)))
     if isinstance(value, PIL.Image.Image):
         return _image_from_picture(value, form)
@@ -80,7 +82,7 @@ def _require_image(value: Any) -> None:
         )
     if isinstance(value, PIL.Image.Image):
         _require_area(value.height, value.width)
-    elif not isinstance(value, (Image, bytes, bytearray, memoryview, str, os.PathLike)):
+    elif not isinstance(value, (Image, *_FILES, *_PATHS)):
         if not hasattr(value, "__array__"):
             raise VievalError(f"{described(value)} is not an image; pass {_IMAGES}")
         _require_layout(value)
@@ -92,9 +94,7 @@ def is_one_image(value: Any) -> bool:
     >>> is_one_image("x.png"), is_one_image(["x.png"]), is_one_image(np.zeros((2, 8, 8, 3)))
     (True, False, False)
     """
-    if isinstance(
-        value, (Image, str, os.PathLike, bytes, bytearray, memoryview, PIL.Image.Image)
-    ):
+    if isinstance(value, (Image, PIL.Image.Image, *_FILES, *_PATHS)):
         return True
     shape = getattr(value, "shape", None)
     image_axes = (_BATCH_AXES - 2, _BATCH_AXES - 1)
@@ -106,10 +106,10 @@ def _require_there(value: Any) -> None:
     NaN, and nobody would see why.
     """
     path = value.source if isinstance(value, Image) else value
-    if isinstance(path, (str, os.PathLike)) and not images.is_there(
-        Image(Path(os.fsdecode(path)))
-    ):
-        raise VievalError(f"no such file: {os.fsdecode(path)}")
+    if isinstance(path, _PATHS):
+        name = os.fsdecode(path)
+        if not images.is_there(Image(Path(name))):
+            raise VievalError(f"no such file: {name}")
 
 
 def _require_layout(array: Any, is_batch: bool = False) -> None:
@@ -233,7 +233,8 @@ def _require_batch(values: Any, name: str) -> None:
     """Raise VievalError for what is not several images: for a batch, by its shape and type."""
     if isinstance(values, (os.PathLike, PIL.Image.Image, Image)):
         raise VievalError(f"{name} must be a list of images, got {described(values)}")
-    if isinstance(shape := getattr(values, "shape", None), tuple):
+    shape = getattr(values, "shape", None)
+    if isinstance(shape, tuple):
         if len(shape) != _BATCH_AXES:
             raise VievalError(
                 f"{name} must be a list of images, or an array of shape (number, height, "
@@ -259,9 +260,9 @@ def zip_equal(sequences: Mapping[str, Any]) -> list[list[Any]]:
                 "all prompts"
             )
         rows.append(row)
-    return [list(column) for column in zip(*rows, strict=True)] or [
-        [] for _ in sequences
-    ]
+    if not rows:
+        return [[] for _ in sequences]
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def _count(name: str, values: Any, read: int | None) -> str:
@@ -273,13 +274,8 @@ def _count(name: str, values: Any, read: int | None) -> str:
 
 def _converted(name: str, values: list[Any], form: Format) -> list[Image]:
     def convert(number: int) -> Image:
-        return call_numbered(
-            name,
-            number,
-            image,
-            values[number],
-            form,
-        )
+        value = values[number]
+        return call_numbered(name, number, image, value, form)
 
     if len(values) < _WORTH_THREADS:
         return list(map(convert, range(len(values))))

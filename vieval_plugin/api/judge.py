@@ -332,10 +332,8 @@ class Judge:
             )
             images = [images]
         [outputs], texts = conversion.columns({"images": images}, prompts, self._format)
-        return [
-            _sample("", number, *pair)
-            for number, pair in enumerate(zip(outputs, texts, strict=True))
-        ]
+        pairs = enumerate(zip(outputs, texts, strict=True))
+        return [_sample("", number, *pair) for number, pair in pairs]
 
     def _contests(self, a: Any, b: Any, prompts: Any) -> list[Contest]:
         self._require_prompted()
@@ -353,9 +351,10 @@ class Judge:
         """Raise VievalError for a judge that rates no images made from a prompt alone."""
         spec = self.prepared.spec
         if spec.rates == "sample" and not spec.kinds([_TIG]):
+            supported = ", ".join(spec.needs)
             raise VievalError(
                 f"{spec.name} does not support text-to-image ({_TIG}); it supports "
-                f"{', '.join(spec.needs)}; pass samples of these kinds"
+                f"{supported}; pass samples of these kinds"
             )
 
     async def _judged(
@@ -380,9 +379,8 @@ class Judge:
             ending = str(error) if isinstance(error, VievalError) else INTERRUPTED
             if opened.loop.closing:
                 raise VievalError(CLOSED) from error
-            if (
-                opened.runs == 1
-            ):  # what was asked and not awaited any more must not go on
+            # questions whose answers are no longer awaited must not go on
+            if opened.runs == 1:
                 await opened.shut()
             raise
         finally:
@@ -396,9 +394,8 @@ class Judge:
 
     def _opened(self) -> Opened:
         with self._opening:
-            if (
-                self._open is None or self._open.process != os.getpid()
-            ):  # a loop does not outlive a fork
+            # a loop does not outlive a fork
+            if self._open is None or self._open.process != os.getpid():
                 self._open = Opened(
                     self.options,
                     self.progress,
@@ -413,9 +410,8 @@ class Judge:
 
     async def _awaited(self, samples: Sequence[Sample | Contest]) -> Verdicts:
         opened = self._opened()
-        return await asyncio.wrap_future(
-            opened.loop.begin(self._judged(opened, samples))
-        )
+        begun = opened.loop.begin(self._judged(opened, samples))
+        return await asyncio.wrap_future(begun)
 
 
 def _sample(image_model: str, number: int, image: Image, prompt: str) -> Sample:
@@ -445,10 +441,9 @@ def judge_options(
     unknown = sorted(set(fields) - set(Backbone.model_fields))
     if unknown:
         names = [*Backbone.model_fields, *arguments]
-        suggestion = (
-            did_you_mean(unknown[0], names, cutoff=_ALIKE)
-            or f"; known arguments: {', '.join(names)}"
-        )
+        suggestion = did_you_mean(unknown[0], names, cutoff=_ALIKE)
+        if not suggestion:
+            suggestion = f"; known arguments: {', '.join(names)}"
         raise VievalError(f"Judge has no argument {unknown[0]!r}{suggestion}")
     if ("model" in fields) != ("base_url" in fields):
         raise VievalError(
@@ -462,12 +457,10 @@ def judge_options(
             f"{min(fields)} applies to a backbone; pass model and base_url too"
         )
     configured = {} if "model" in fields else base.backbones[JUDGE].model_dump()
-    judge_config = config.from_mapping(
-        {"backbones": {JUDGE: {**configured, **fields}}}, "Judge"
-    )
-    return base.model_copy(
-        update={"backbones": {**base.backbones, **judge_config.backbones}}
-    )
+    judge_fields = {**configured, **fields}
+    judge_config = config.from_mapping({"backbones": {JUDGE: judge_fields}}, "Judge")
+    all_backbones = {**base.backbones, **judge_config.backbones}
+    return base.model_copy(update={"backbones": all_backbones})
 
 
 class Opened:
@@ -497,10 +490,10 @@ class Opened:
         opening = self._session
         self._session = None
         if opening is not None:
-            with contextlib.suppress(
-                asyncio.CancelledError, VievalError
-            ):  # it never opened
-                await (await opening).__aexit__(None, None, None)
+            # these are raised where it never opened
+            with contextlib.suppress(asyncio.CancelledError, VievalError):
+                session = await opening
+                await session.__aexit__(None, None, None)
 
     def close(self) -> None:
         if self.process == os.getpid() and not sys.is_finalizing():

@@ -507,7 +507,8 @@ def _judging(request: RankingRequest, paths: Sequence[Path]) -> Request:
 def _make_images(request: RankingRequest, source: SampleSource) -> None:
     """Make the images of a folder where the request says how."""
     if request.make:
-        for line in request.make([cast(Sample, row.sample) for row in source]):
+        samples = [cast(Sample, row.sample) for row in source]
+        for line in request.make(samples):
             request.tell(line)
 
 
@@ -771,13 +772,13 @@ def _hold_images(inputs: Sequence[Path]) -> bool:
     if not all(path.is_dir() and not any(path.rglob(SAMPLES)) for path in inputs):
         return False
     layout, _ = find_folders(inputs)
-    if not layout and not all(map(is_of_images, inputs)):
+    if layout:
+        return True
+    if not all(map(is_of_images, inputs)):
         return False
-    if not layout and not any(map(has_prompts, inputs)):
-        raise VievalError(
-            f"{' and '.join(map(str, inputs))}: images require prompts; pass --prompts "
-            "FILE"
-        )
+    if not any(map(has_prompts, inputs)):
+        folders = " and ".join(map(str, inputs))
+        raise VievalError(f"{folders}: images require prompts; pass --prompts FILE")
     return True
 
 

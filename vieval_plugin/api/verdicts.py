@@ -92,12 +92,12 @@ class Verdicts(Sequence[Verdict]):
     def __repr__(self) -> str:
         counts = Counter(str(verdict.status) for verdict in self).most_common()
         statuses = ", ".join(f"{status} {n}" for status, n in counts)
-        means = ", ".join(
-            f"{aspect} {np.nanmean(self.scores(aspect)):.3f}"
-            for aspect in self.aspects
-            if not np.isnan(self.scores(aspect)).all()
-        )
-        means_text = f"; mean {means}" if means else ""
+        means = []
+        for aspect in self.aspects:
+            scores = self.scores(aspect)
+            if not np.isnan(scores).all():
+                means.append(f"{aspect} {np.nanmean(scores):.3f}")
+        means_text = f"; mean {', '.join(means)}" if means else ""
         verdicts = plural(len(self), "verdict")
         return f"<{verdicts}: {statuses or 'none'}{means_text}>"
 
@@ -140,20 +140,15 @@ class Verdicts(Sequence[Verdict]):
         """
         if aspect and aspect not in self.aspects:
             raise unknown_aspect_error(aspect, self.aspects)
-        if self.samples and not any(
-            isinstance(judged, Contest) for judged in self.samples
-        ):
+        contests = [judged for judged in self.samples if isinstance(judged, Contest)]
+        if self.samples and not contests:
             raise VievalError(
-                "preferences compare candidates, but these verdicts are on single "
+                "`preferences` requires verdicts on contests, but these are on single "
                 "samples; use `scores`"
             )
-        return np.array(
-            [
-                preference(verdict, aspect or main_aspect(self.aspects))
-                for verdict in self
-            ],
-            dtype=float,
-        )
+        compared = aspect or main_aspect(self.aspects)
+        preferences = [preference(verdict, compared) for verdict in self]
+        return np.array(preferences, dtype=float)
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with one row per sample: uid, image_model, kind, texts,
@@ -241,11 +236,10 @@ def preference(verdict: Verdict, aspect: str) -> float:
     if choice is None:
         return math.nan
     if choice.scores:
-        first, second = (
-            candidate_scores.get(aspect, math.nan)
-            for candidate_scores in choice.scores[:2]
-        )
-        return first - second
+        first, second = choice.scores[:2]
+        first_score = first.get(aspect, math.nan)
+        second_score = second.get(aspect, math.nan)
+        return first_score - second_score
     preferences = choice.preferences
     if not preferences:
         votes = choice.votes.items()

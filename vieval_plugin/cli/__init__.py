@@ -101,9 +101,8 @@ examples:
 
 _DOCS = f" {PROJECT}/blob/main/docs/"  # of the pages that docstrings name
 _LONGEST_COMMAND = 2000  # of thousands of images in one command
-_UNREADABLE = re.compile(
-    r"(\S{80})\S{200,}(\S{80})"
-)  # a name so long hides what is said of it
+# a name so long hides what is said of it
+_UNREADABLE = re.compile(r"(\S{80})\S{200,}(\S{80})")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -218,7 +217,8 @@ def number_between(
 
     def number(text: str) -> float:
         with contextlib.suppress(ValueError):
-            if lowest <= (value := kind(text)) <= highest:
+            value = kind(text)
+            if lowest <= value <= highest:
                 return value
         raise argparse.ArgumentTypeError(
             f"must be a {'whole ' * (kind is int)}number {bounds}, got {text!r}"

@@ -90,7 +90,7 @@ def _clear(options: CacheOptions, store: Store, path: Path) -> str:
         raise VievalError(f"{path} contains no replies from {options.model!r}{hint}")
     count = sum(counts.values()) if options.model is None else counts[options.model]
     what = f"{_replies(count)} from {options.model or plural(len(counts), 'model')}"
-    question = f"delete {what} in {path}? Requesting them again costs calls. [y/N] "
+    question = f"delete {what} in {path}? Getting them again requires new calls. [y/N] "
     if not options.yes and not _confirmed(question):
         return f"not confirmed: kept {what} in {path}"
     return f"deleted {_replies(store.clear(options.model))}"

@@ -75,8 +75,8 @@ class CardOptions(
         metavar="N",
     )
     budget: int | None = flag(
-        "stop before the first call if more calls are needed, not counting questions "
-        "asked again",
+        "stop before the first call if more than CALLS are needed (questions asked again "
+        "do not count)",
         type=number_between(0),
         metavar="CALLS",
     )

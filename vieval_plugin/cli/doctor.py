@@ -145,7 +145,8 @@ def _local(options: Config, source: str) -> Iterator[Check]:
     yield Check(State.OK, f"data: {options.data_folder()}")
     if not (importlib.util.find_spec("torch") or shutil.which("nvidia-smi")):
         yield Check(State.OK, f"no GPU: set {_CPU_INDEX} before you install PyTorch")
-    if (state := hook_files.state()) == "old":
+    state = hook_files.state()
+    if state == "old":
         yield Check(
             State.PROBLEM,
             "VLMEvalKit: the hook is from another version of VIEval; run `vieval "
@@ -251,9 +252,10 @@ async def _image_findings(
         )
         sight = Check(State.UNSURE, f"{where}: {reason}")
     checks = [*findings.checks, sight]
-    if reason := await backend.refusal_of_two_images():
+    two_image_refusal = await backend.refusal_of_two_images()
+    if two_image_refusal:
         refusal = (
-            f"{where}: refuses two images in one question ({reason}); "
+            f"{where}: refuses two images in one question ({two_image_refusal}); "
             "configure the server to accept two images, because judges of edits "
             "show the source and the output"
         )
@@ -379,7 +381,8 @@ def _scoring_by_model(spec: JudgeSpec, servers: Sequence[ServerFindings]) -> Abi
     job = "score images with {}"
     if spec.uses_tools(spec.options(), spec.plain):
         packages = {name: None for tool in tools.planned() for name in tool.needs}
-        if needs := _missing_packages(packages, "tools"):
+        needs = _missing_packages(packages, "tools")
+        if needs:
             return Ability(job, needs)
     answering = [server for server in servers if server.model]
     seeing = [server for server in answering if server.sees]

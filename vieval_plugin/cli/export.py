@@ -163,9 +163,9 @@ def _write_pairs(options: ExportOptions, lookup: Lookup) -> str:
 
     pairs = preference_pairs(lookup, options.margin)
     if not pairs:
+        least = f" by {options.margin:g}" if options.margin else ""
         raise VievalError(
-            "no pairs to write, because no prompt has two images whose scores differ (by "
-            f"{options.margin or 0:g})"
+            f"no pairs to write, because no prompt has two images whose scores differ{least}"
         )
     if options.trainer == "trl" or options.trainer == "diffusers":
         write_pairs(options.out, pairs, options.trainer)

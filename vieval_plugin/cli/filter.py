@@ -29,7 +29,7 @@ class FilterOptions(CalibrationOptions, PartialOptions):
         "...); columns of the data set are not supported",
         metavar="CONDITION",
     )
-    out: OutputPath = flag("folder for the files")
+    out: OutputPath = flag("folder for the selected rows")
     prefix: str = flag(
         "prefix for the added columns, or for the added tar member (default: none)",
         "",

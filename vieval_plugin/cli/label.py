@@ -181,7 +181,8 @@ def _say_advice(
             "votes on pairs cannot correct a judge's means (vieval rank --human); to "
             "correct them, label its verdicts on single images"
         )
-    if advice := size_advice(images, readable):
+    advice = size_advice(images, readable)
+    if advice:
         say(advice)
     if size > LARGE:
         say(f"the page has {size >> 20} MB and opens slowly; use a smaller --n")

@@ -229,7 +229,8 @@ def _require_outputs(options: RankOptions) -> None:
         *filter(None, [options.against, options.prompts, options.reference]),
     ]
     flags = ("history", "no_control", *_OUTPUTS)
-    if not is_gate and (part := first_flag(options, flags)):
+    part = first_flag(options, flags)
+    if part and not is_gate:
         raise VievalError(f"{part} requires --margin")
     tables = [BEST_OF] if options.best_of else [RANK_MD, *FINDING_FILES]
     if options.tables:

@@ -127,7 +127,7 @@ class Backbone(Section):
     patience: float = Field(
         120.0,
         gt=0,
-        description="stop the run after this many seconds without an answer",
+        description="stop the run after this many seconds without a reply",
     )
     max_pixels: int | None = Field(
         None,
@@ -565,7 +565,8 @@ class Config(Section):
         """The folder of prepared benchmarks: VIEVAL_DATA, else the file's `data`, else one in
         the user's cache.
         """
-        if folder := os.environ.get(DATA_VARIABLE):
+        folder = os.environ.get(DATA_VARIABLE)
+        if folder:
             return path_of(folder)
         return path_of(self.data) if self.data else cache_folder()
 

@@ -118,7 +118,8 @@ def commented_lines(holder: Any, depth: int = 0) -> list[str]:
         value = getattr(holder, name)
         comment = f"{indent}# {description}"
         if is_options_type(type(value)):
-            if section_lines := commented_lines(value, depth + 1):
+            section_lines = commented_lines(value, depth + 1)
+            if section_lines:
                 lines += [comment, f"{indent}{name}:", *section_lines]
         else:
             default = json.dumps(value, default=str)
@@ -202,9 +203,8 @@ def redacted_options(value: Any, key: str = "", further: bool = False) -> Any:
     """
     further = further or bool(_FREE_FORM.search(key))
     if isinstance(value, dict):
-        names_secret = further and any(
-            map(_names_secret, value.values())
-        )  # {"name": "api_key", "value": ...}
+        # such as {"name": "api_key", "value": ...}
+        names_secret = further and any(map(_names_secret, value.values()))
         fields = {}
         for name, item in value.items():
             is_secret = names_secret and not _HARMLESS.fullmatch(name)

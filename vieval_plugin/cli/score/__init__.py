@@ -138,7 +138,8 @@ def _checked_flags(options: ScoreOptions) -> tuple[ScoreOptions, bool]:
             else "no samples; pass images, a table, folders, or --benchmark FOLDER"
         )
     sample_options = ("prompts", "kind", "columns", "allow_urls")
-    if options.benchmark and (useless := first_flag(options, sample_options)):
+    useless = first_flag(options, sample_options)
+    if options.benchmark and useless:
         raise VievalError(
             f"{useless} cannot be combined with --benchmark; remove {useless}"
         )
@@ -257,8 +258,8 @@ def tell_plan(
         if samples and not askable:
             first = samples[0]
             raise VievalError(
-                f"{judge.spec.name} cannot judge any of these samples, so there is nothing to "
-                f"plan (first: {first.id}, {obstacle(first, judge)})"
+                f"{judge.spec.name} cannot judge any of these samples "
+                f"(first: {first.id}, {obstacle(first, judge)})"
             )
         cost = asyncio.run(pilot(askable, judge, request.current, request.backbone))
         answering = None
@@ -269,7 +270,8 @@ def tell_plan(
         if unaskable:
             say(f"no questions would be asked about {unaskable} of {total} samples")
         single = (sample for sample in samples if isinstance(sample, Sample))
-        if demands := judge.spec.demands(single):
+        demands = judge.spec.demands(single)
+        if demands:
             say(demands)
     say(*further)
     tell(*lines_by_reason(request.unable))
