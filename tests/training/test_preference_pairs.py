@@ -106,7 +106,7 @@ FORMATS = "--out must end in .jsonl or .parquet, got "
         # an image that a pair is made of is not replaced
         ("p0_1.png", "", FORMATS),
         ("pairs.jsonl", "--trainer diffusers", "JSONL cannot hold; use a .parquet"),
-        ("pairs.jsonl", "--margin 0.95", "two images whose scores differ (by 0.95)"),
+        ("pairs.jsonl", "--margin 0.95", "two images whose scores differ by 0.95"),
         (".", "--trainer kohya", "already exists"),
     ],
 )
