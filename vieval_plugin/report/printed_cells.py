@@ -49,7 +49,8 @@ class PrintedCell:
         distance = 1.0
         if not math.isnan(self.computed):
             distance = round(self.computed, digits) - self.printed
-        return abs(round(distance * 10**digits))
+        units = round(distance * 10**digits)
+        return int(abs(units))
 
     def __str__(self) -> str:
         where = " ".join(filter(None, astuple(self.key)))

@@ -86,7 +86,7 @@ def leaderboard_table(
     rows = []
     for number in board.numbers:
         system = number.system
-        cells = (by_system.get(system, "") for by_system in columns.values())
+        cells = [by_system.get(system, "") for by_system in columns.values()]
         value = estimate_text(number.estimate)
         rank = rank_text(number.ranks)
         rows.append((rank, system, value, *cells))

@@ -295,7 +295,8 @@ def _deviations(first: PredictionPoweredMean, second: PredictionPoweredMean) -> 
     groups = {**first.deviations, **second.deviations}
     first_deviations = [first.deviations.get(group, 0.0) for group in groups]
     second_deviations = [second.deviations.get(group, 0.0) for group in groups]
-    return np.array(first_deviations) - np.array(second_deviations)
+    differences: Floats = np.array(first_deviations) - np.array(second_deviations)
+    return differences
 
 
 def _mean_interval(
