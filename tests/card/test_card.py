@@ -111,7 +111,7 @@ def test_a_knowing_judge_is_first(imagenhub, tmp_path, vieval):
     report = tmp_path / "report"
     out = tmp_path / "card"
     with FakeServer(reply=answering(imagenhub, knowing(0.8))) as server:
-        printed = make(vieval, server, out, "--audit", 10)
+        printed = make(vieval, server, out)
         assert server.base_url not in (out / "card.json").read_text()
     entry = entries_of(out)["imagenhub"]
     of_parts = numbers_of(entry, "fake")
