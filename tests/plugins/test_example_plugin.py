@@ -188,7 +188,7 @@ MINE = "broken (entry point mine of vieval."
         ("judges", "SPEC = 5", f"{MINE}judges), which does not define"),
         ("judges", TAKEN, f"'vqascore' from {MINE}judges): the name is already taken"),
         ("benchmarks", "import nowhere", f"{MINE}benchmarks), which cannot be"),
-        ("tasks", "TASKS = ()", f"{MINE}tasks), which has no TaskRow"),
+        ("tasks", "TASKS = ()", f"{MINE}tasks), which does not define a TaskRow"),
     ],
 )
 def test_an_entry_point_that_is_no_use_is_one_line_and_all_else_works(
