@@ -85,6 +85,8 @@ def judge(
         breakdowns={"kind": by_value} if by_value else {},
         against=f"annotators on {on}",
         costs={model: cost, **{test.second: COST for test, _ in others}},
+        failures=dict(cost.statuses),
+        verdicts=cost.verdicts,
         not_above_constant=frozenset([model] if below_constant else []),
     )
     run = Run(model, on, "viescore", ("O",), {}, setting="0shot")
