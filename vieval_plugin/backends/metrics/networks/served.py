@@ -150,24 +150,31 @@ class ServedInstrument:
         return await gather_or_cancel(self._reply(server, body) for body in contents)
 
     async def _reply(self, server: Server, body: JsonObject) -> Reply:
-        values: list[float] = []
-
-        def problem(answer: JsonObject) -> str | None:
-            try:
-                values.append(self._value(answer))
-            except (LookupError, TypeError, ValueError) as error:
-                return (
-                    f"invalid response from the endpoint {self._settings.endpoint} "
-                    f"({type(error).__name__})"
-                )
-            return None
-
+        reply: Reply
         try:
-            await server.post(self._settings.endpoint, body, problem)
+            reply = Measurement(
+                self._value(
+                    await server.post(
+                        self._settings.endpoint,
+                        body,
+                        self._problem,
+                    )
+                )
+            )
         except Refused as refused:
             self._usage.failures[refused.kind] += 1
-            return checked(Failure(refused.status, refused.reason))
-        return checked(Measurement(values[-1]))
+            reply = Failure(refused.status, refused.reason)
+        return checked(reply)
+
+    def _problem(self, answer: JsonObject) -> str | None:
+        try:
+            self._value(answer)
+        except (LookupError, TypeError, ValueError) as error:
+            return (
+                f"invalid response from the endpoint {self._settings.endpoint} "
+                f"({type(error).__name__})"
+            )
+        return None
 
     def _value(self, answer: JsonObject) -> float:
         """The number of an answer; LookupError, TypeError or ValueError where it has none."""
