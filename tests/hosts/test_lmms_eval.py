@@ -59,7 +59,7 @@ BY_NETWORKS = ("question_answering", "clip_score", "aesthetic", *REWARDS)
         ("imagenhub_viescore*", VIESCORE),
         ("imagenhub_viescore_t*", _members("imagenhub_viescore", ("tie", "tig"))),
         ("imagenhub_cigeval*", CIGEVAL),
-        ("mmmu_val*", ["mmmu_val", "mmmu_val_reasoning"]),
+        ("mmmu_val_q*", ["mmmu_val_qwen"]),
         *((group, _members(group)) for group in WITH_MEMBERS),
         ("t2i_eval_bench*", T2I_JUDGES + _members("t2i_eval_bench", BY_NETWORKS)),
         ("t2i_eval_bench", T2I_JUDGES),

@@ -45,4 +45,4 @@ async def test_an_error_is_the_failure_of_its_job_alone(error):
     jobs = [KeyedJob(key, None, JUDGE) for key in ("bad", "good")]
     bad, good = await loop.outcomes(jobs, 10.0)
     assert not bad.verdict.status.usable
-    assert good is GOOD
+    assert good.verdict.status is Status.OK

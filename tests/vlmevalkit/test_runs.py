@@ -19,12 +19,10 @@ pytestmark = pytest.mark.vlmevalkit
 
 def test_a_model_of_the_host_judges_and_the_host_reports(run, gpt, server, host):
     made = run(*gpt(server), limit=48)
-    assert made.code == 0
+    assert (made.code, len(made.rows)) == (0, 48)
     # two samples share the picture that PQ is asked about
     assert server.stats()["requests"] in (95, 96)
-    assert made.table["status_ok"] == 48
-    assert made.table["SC_count"] == 48
-    assert len(made.rows) == 48
+    assert made.table["status_ok"] == made.table["SC_count"] == 48
     assert {verdict["status"] for verdict in made.verdicts} == {"ok"}
     assert max(map(len, made.sheet["prediction"])) < 1000
     if host != "nvidia":
@@ -34,7 +32,9 @@ def test_a_model_of_the_host_judges_and_the_host_reports(run, gpt, server, host)
 
 
 def test_failed_calls_are_counted_and_asked_again(run, gpt):
-    whole = _whole(run, gpt)
+    with FakeServer() as server:
+        own_store = {"store": {"use": False}}
+        whole = run(*gpt(server), out="whole", options=own_store)
     fails = lambda number, body: Fault("500") if number % 3 == 0 else None
     with FakeServer(faults=fails) as server:
         part = run(*gpt(server))
@@ -46,25 +46,16 @@ def test_failed_calls_are_counted_and_asked_again(run, gpt):
     with FakeServer() as server:
         again = run(*gpt(server), "--reuse")
         assert server.stats()["requests"] <= 24
-    assert again.code == 0
-    assert len(again.rows) == 12
+    assert (again.code, len(again.rows)) == (0, 12)
     assert dict(again.table.dropna()) == dict(whole.table.dropna())
     assert sorted(again.responses) == sorted(whole.responses)
 
 
-def _whole(run, gpt):
-    """A run without faults, in a folder and with a store of its own."""
-    with FakeServer() as server:
-        return run(*gpt(server), out="whole", options={"store": {"use": False}})
-
-
 def test_a_dead_server_is_an_error_and_nothing_is_scored_in_silence(run, gpt, ours):
-    server = FakeServer()
-    with server:
+    with FakeServer() as server:
         pass
     by_host = run(*gpt(server))
-    assert by_host.code == 1
-    assert by_host.table["status_api_error"] == 12
+    assert (by_host.code, by_host.table["status_api_error"]) == (1, 12)
     by_us = run(*ours(server, patience=1, retries=1), out="ours")
     assert by_us.code == 1
     assert by_us.line.startswith("vieval: ")
@@ -74,20 +65,16 @@ def test_a_dead_server_is_an_error_and_nothing_is_scored_in_silence(run, gpt, ou
 
 def test_verdicts_by_another_wording_are_not_taken_up(run, gpt, server, tmp_path):
     first = set(run(*gpt(server)).responses)
-    with FakeServer() as other:
-        options = {"judges": {"viescore": {"pack": str(_reworded(tmp_path / "pack"))}}}
-        again = run(*gpt(other), options=options)
-        assert other.stats()["requests"] == 24
-    assert again.code == 0
-    assert len(again.responses) == 12
-    assert not first & set(again.responses)
-
-
-def _reworded(pack):
+    pack = tmp_path / "pack"
     packs.copy("viescore/v1", pack)
     for path in pack.glob("*.jinja"):
         path.write_text(f"Take your time.\n{path.read_text()}")
-    return pack
+    with FakeServer() as other:
+        options = {"judges": {"viescore": {"pack": str(pack)}}}
+        again = run(*gpt(other), options=options)
+        assert other.stats()["requests"] == 24
+    assert (again.code, len(again.responses)) == (0, 12)
+    assert not first & set(again.responses)
 
 
 def test_long_traces_come_back_whole(run, ours, vieval):
@@ -168,8 +155,7 @@ def _lines(out):
 
 
 def test_plain_vlmevalkit_works(process, ours, server, host, tmp_path, monkeypatch):
-    site = tmp_path / "site"
-    out = tmp_path / "out"
+    site, out = tmp_path / "site", tmp_path / "out"
     monkeypatch.setattr(hook_files.sysconfig, "get_path", lambda _: str(site))
     hook_files.install()
     few = "--first-n" if host == "nvidia" else "--limit"
@@ -179,34 +165,26 @@ def test_plain_vlmevalkit_works(process, ours, server, host, tmp_path, monkeypat
     named = f"sys.argv = {[*map(str, given)]!r}"
     start = f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
     plain = process("-c", "; ".join([begin, named, start]))
-    assert plain.returncode == 0, plain.communicate(timeout=600)[0]
+    told = plain.communicate(timeout=600)[0]
+    assert plain.returncode == 0, told
     made = Run(0, "", out)
-    assert len(made.rows) == 12
-    assert made.table["status_ok"] == 12
+    assert (len(made.rows), made.table["status_ok"]) == (12, 12)
 
 
-@pytest.fixture
-def api_mode(host):
+def test_the_pipeline_for_servers_says_the_same_and_ends(run, host):
     if host == "nvidia":
         pytest.skip("nvidia-vlmeval has no --api-mode")
-
-
-def at(server):
-    served = ("--vieval-model", "fake", "--vieval-base-url", server.base_url)
-    return ("--data", TIE, *served)
-
-
-def test_the_pipeline_for_servers_says_the_same_and_ends(api_mode, run, server):
-    plain = run(*at(server))
-    piped = run("--api-mode", *at(server), out="piped")
+    asked = ("--data", TIE, "--vieval-model", "fake", "--vieval-base-url")
+    with FakeServer() as server:
+        plain = run(*asked, server.base_url)
+        piped = run("--api-mode", *asked, server.base_url, out="piped")
     assert piped.code == 0
     assert piped.responses == plain.responses
     assert dict(piped.table.dropna()) == dict(plain.table.dropna())
-
-
-def test_the_pipeline_for_servers_ends_where_nothing_answers(api_mode, run):
-    with FakeServer() as server:
-        pass
-    made = run("--api-mode", *at(server), "--vieval-patience", 1)
+    # and where nothing answers
+    away = (server.base_url, "--vieval-patience", 1)
+    made = run(
+        "--api-mode", *asked, *away, out="away", options={"store": {"use": False}}
+    )
     assert made.code == 1
     assert made.line.startswith("vieval: ")
