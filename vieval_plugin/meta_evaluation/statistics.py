@@ -363,7 +363,7 @@ def _untestable(
         pair=lambda first, second: CommonSamplesStatistic(0),
         untestable_reason=(
             f"judges cannot be compared by {statistic.name}, "
-            "because it has no paired test",
+            "because it has no paired test"
         ),
     )
 
