@@ -448,3 +448,51 @@ def test_an_average_over_benchmarks_has_the_interval_of_its_test():
         ends = found.difference
         assert (ends.low <= 0 <= ends.high) == (found.p > 0.05)
         assert ends.low <= ends.value <= ends.high
+
+
+def clustered(rng, better=0.0):
+    """100 instructions x 8 image models: people's scores, and two judges of which the first is
+    `better`.
+
+    Instructions are easy or hard for people, for both judges alike, and for each judge in its own
+    way.
+    """
+    people = rng.normal(size=(100, 1)) + rng.normal(size=(100, 8))
+    both = 0.7 * rng.normal(size=(100, 1))
+
+    def judge(more):
+        own = rng.normal(size=(100, 1)) + rng.normal(size=people.shape)
+        return (1 + more) * people + both + own
+
+    first = judge(better)
+    return first, 100 * judge(0), people
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("nulls", "others"), [(200, 80), pytest.param(1000, 400, marks=pytest.mark.extras)]
+)
+def test_size_and_power_with_clustered_data(capsys, nulls, others):
+    """Rejections at 5% with 199 swaps: p <= 0.05 has probability 10/200 where swapping is
+    allowed.
+    """
+
+    def drawn(better, seed):
+        scores = clustered(np.random.default_rng([11, seed]), better)
+        return CorrelationDifference(*scores)
+
+    def rejects(better, seed):
+        return paired_permutation_p(drawn(better, seed), [12, seed], 199, ALL) <= 0.05
+
+    size = sum(rejects(0.0, seed) for seed in range(nulls))
+    power = sum(rejects(0.3, seed) for seed in range(others)) / others
+    gains = [np.subtract(*drawn(0.3, seed).estimates()) for seed in range(others)]
+    with capsys.disabled():
+        print(
+            f"\ngroups swapped: {size} of {nulls:,} rejected at the null; power {power:.3f} at a "
+            f"mean difference of {np.mean(gains):.3f}"
+        )
+    standard_error = np.sqrt(0.05 * 0.95 * nulls)
+    assert abs(size - 0.05 * nulls) <= 2.2 * standard_error
+    assert 0.08 < np.mean(gains) < 0.12
+    assert power > 0.6

@@ -156,3 +156,16 @@ def test_alpha_of_disagreement_is_below_zero_and_undefined_without_pairs_that_di
     apart, one_pair = [[1, NAN], [NAN, 2]], [[1, 1, 2], [1, 1, NAN]]
     for ratings in (constant, single, apart, one_pair):
         assert math.isnan(agreement.krippendorff_alpha(ratings))
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    covered = 0
+    for trial in range(200):
+        x = rng.normal(size=80)
+        y = 0.6 * x + 0.8 * rng.normal(size=80)
+        counts = draws_of(80, trial, draws=400)
+        drawn = correlation.resampled_correlations(x, y, counts, "pearson")
+        low, high = bootstrap.interval(drawn)
+        covered += low <= 0.6 <= high
+    assert 0.88 <= covered / 200 <= 0.99
