@@ -240,7 +240,9 @@ def _measured_sentences(comparison: ReferenceComparison) -> str:
         measured += f" With one more bad prompt: {low_text} (one-sided {share} bound)."
     if any(evidence.more_failures):
         penalised = evidence.penalised
-        change = f"{_signed(penalised.value)}, {_bound(penalised.low)}"
+        change = _signed(penalised.value)
+        if not math.isnan(penalised.low):
+            change += f", {_bound(penalised.low)}"
         measured += f" With failures as the lowest score: {change}."
     return measured
 
