@@ -78,6 +78,8 @@ class Gate:
     answer: Answer
     #: The numbers on each other generator, but for those whose pictures are the same files.
     evidence: tuple[GateEvidence, ...] = ()
+    #: Generators whose pictures are the same files.
+    identical: tuple[str, ...] = ()
     #: Each one's difference with the interval that the ranking prints.
     differences: tuple[Estimate, ...] = ()
     #: The judge in words.
@@ -475,6 +477,11 @@ def _combined_gate(
         mine,
         decisive.decision,
         Answer(title, " ".join(evidence), next=decisive.next),
+        identical=tuple(
+            reference
+            for reference, decision in decisions.items()
+            if decision is SAME_FILES
+        ),
         judge=judge,
         unreadable=bool(unread),
         doubt=decisive.doubt,
