@@ -65,6 +65,10 @@ from vieval_plugin.text.wording import (
 
 _LABEL = "vieval label {verdicts} --n {images} --out label.html"
 _NOT_WRITTEN = "verdicts.jsonl"
+_SHORT_INTERVALS = (
+    "Here the permutation test decides, because intervals can be too short with few "
+    "samples."
+)
 
 
 @dataclass(frozen=True)
@@ -410,6 +414,11 @@ def _reference_sentences(board: Leaderboard, defined: Sequence[Number]) -> list[
                 constant += f" ({short_decimal(estimate.value)})"
             judges = named_or_counted(low)
             text.append(f"Not shown to be better than {constant}: {judges}.")
+            if any(
+                number.system in low and number.estimate.low > estimate.value
+                for number in defined
+            ):
+                text.append(_SHORT_INTERVALS)
     return text
 
 

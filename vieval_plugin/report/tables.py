@@ -57,7 +57,8 @@ _MARK_NOTES = {
     PLACE_DEPENDS: "the first place leaves out failed verdicts (`drop`); the second counts them "
     "as the lowest score (`worst`)",
     NOT_ABOVE_CONSTANT: (
-        "no test shows that it is better than the best constant answer (p at most .05)"
+        "its interval and the permutation test (p at most .05) do not both show that it is better "
+        "than the best constant answer; with few samples, intervals can be too short"
     ),
 }
 _UNKNOWN = "not known"
