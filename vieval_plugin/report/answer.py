@@ -59,6 +59,7 @@ from vieval_plugin.stats.non_inferiority import (
 from vieval_plugin.stats.ranking import holm
 from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.wording import (
+    enumeration,
     plural,
     possessive,
 )
@@ -541,6 +542,18 @@ def _look_sentences(look: Look) -> list[str]:
     return text
 
 
+def _unscored_sentences(corrected: CorrectedRanking) -> list[str]:
+    """A sentence on ratings that are left out, as the judge gave the images no score."""
+    counts = [
+        f"{plural(estimates.unscored, 'rated image')} of {estimates.generator}"
+        for estimates in corrected.estimates
+        if estimates.unscored
+    ]
+    if not counts:
+        return []
+    return [f"Left out: {enumeration(counts)}, because the judge gave them no score."]
+
+
 def _rating_sentences(corrected: CorrectedRanking, outcome: Outcome) -> list[str]:
     """Sentences beside corrected means: the ratings' own difference, the order turned over, what
     is wrong with ratings.
@@ -554,6 +567,7 @@ def _rating_sentences(corrected: CorrectedRanking, outcome: Outcome) -> list[str
         pair = comparison.ordered(pairs[0])
         distance = distance_text(corrected.ratings_difference(pair), pair)
         text.append(f"By the ratings alone, {pair.first} scores {distance}.")
+    text += _unscored_sentences(corrected)
     judged = corrected.judge_order
     if corrected.order != judged and any(pair.significant for pair in pairs):
         raw = {mean.generator: mean.raw.value for mean in corrected.estimates}
