@@ -58,11 +58,7 @@ from vieval_plugin.stats.non_inferiority import (
 )
 from vieval_plugin.stats.ranking import holm
 from vieval_plugin.text.errors import docs_url
-from vieval_plugin.text.wording import (
-    enumeration,
-    plural,
-    possessive,
-)
+from vieval_plugin.text.wording import enumeration, plural, possessive, rounded
 
 _LABEL = "vieval label {verdicts} --n {images} --out label.html"
 _NOT_WRITTEN = "verdicts.jsonl"
@@ -571,7 +567,9 @@ def _rating_sentences(corrected: CorrectedRanking, outcome: Outcome) -> list[str
     judged = corrected.judge_order
     if corrected.order != judged and any(pair.significant for pair in pairs):
         raw = {mean.generator: mean.raw.value for mean in corrected.estimates}
-        means = ", ".join(f"{generator} {raw[generator]:.3f}" for generator in judged)
+        means = ", ".join(
+            f"{generator} {rounded(raw[generator], 3)}" for generator in judged
+        )
         text.append(
             f"The ratings change the judge's order. By the judge alone: {means}."
         )

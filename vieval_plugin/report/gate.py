@@ -43,7 +43,7 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.non_inferiority import Decision, fewest_items
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import ExitCode, VievalError
-from vieval_plugin.text.wording import enumeration, plural
+from vieval_plugin.text.wording import enumeration, plural, rounded
 
 #: Prompts that are named of those on which it failed, and of those on which its score fell.
 MOST_FALLS = 10
@@ -311,7 +311,7 @@ def require_no_control(gate: Gate, margin: float) -> Gate:
         if gate.aspect:
             measured = f"{gate.aspect} means"
         reason = (
-            f"The {measured} of all prompts differ by at most {max(spreads):.3f}. "
+            f"The {measured} of all prompts differ by at most {rounded(max(spreads), 3)}. "
             "A fall by more than the margin would not be visible."
         )
         step = "Pass --model and --base-url to test the judge on damaged images"

@@ -46,7 +46,7 @@ from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.tables import equation, text_table
-from vieval_plugin.text.wording import decimals
+from vieval_plugin.text.wording import decimals, rounded
 
 if TYPE_CHECKING:
     from vieval_plugin.results.shard_sample import FolderTotals, ScoreTotals
@@ -321,7 +321,7 @@ def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
 def _difference_text(pair: SystemPair) -> str:
     difference = pair.result.difference
     if difference.defined and math.isnan(difference.low):
-        return f"{difference.value:.3f} [no interval]"
+        return f"{rounded(difference.value, 3)} [no interval]"
     return interval_text(difference, 3)
 
 

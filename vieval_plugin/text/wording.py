@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 
 
 def plural(number: int, noun: str) -> str:
@@ -60,6 +61,24 @@ def decimals(value: float, form: str, undefined: str = "") -> str:
     if math.isnan(value):
         return undefined
     return format(value, form)
+
+
+def rounded(value: float, digits: int) -> str:
+    """A number with so many decimals, a half away from 0.
+
+    Sums that differ in their order differ in the last bits, so these are rounded off first.
+
+    >>> rounded(0.345, 2), rounded(0.3449999999999999, 2), rounded(-0.0625, 3)
+    ('0.35', '0.35', '-0.063')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    exact = Decimal(repr(round(float(value), _EXACT_DIGITS)))
+    unit = Decimal(1).scaleb(-digits)
+    return f"{exact.quantize(unit, ROUND_HALF_UP):f}"
+
+
+_EXACT_DIGITS = 9
 
 
 def nan_to_none(value: float) -> float | None:

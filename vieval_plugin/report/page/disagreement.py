@@ -20,6 +20,7 @@ from vieval_plugin.meta_evaluation.findings import preferred
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.bootstrap import grouped
+from vieval_plugin.text.wording import rounded
 
 #: Pictures of the strip under the answer.
 MOST_PICTURES = 6
@@ -287,9 +288,9 @@ def _disagreement_lines(
         return rated, judged
     aspect = furthest.aspect
     mean = mean_of_known(item.record.ratings[aspect])
-    rated = f"{annotators}: {aspect} {mean:.2f}"
+    rated = f"{annotators}: {aspect} {rounded(mean, 2)}"
     score = record.verdict.scores[aspect]
-    judged = f"{furthest.label}: {aspect} {score:.2f}"
+    judged = f"{furthest.label}: {aspect} {rounded(score, 2)}"
     return rated, judged
 
 

@@ -22,7 +22,7 @@ from vieval_plugin.report.sections import Section
 from vieval_plugin.report.words import ASPECTS, sentence_number
 from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.text.wording import plural, possessive
+from vieval_plugin.text.wording import plural, possessive, rounded
 
 #: Prompts that stand beside the chart: half where the first generator is furthest ahead, half where
 #: it is furthest behind.
@@ -123,7 +123,7 @@ class PromptRows:
     def words(self, prompt: Prompt) -> str:
         """A prompt with its scores, in words."""
         scores = [
-            f"{generator} {prompt.scores[generator]:.2f}"
+            f"{generator} {rounded(prompt.scores[generator], 2)}"
             for generator in self.generators
             if generator in prompt.scores
         ]
@@ -284,7 +284,7 @@ def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
         return ""
     side = "ahead of" if lead > 0 else "behind"
     rival = prompt.best_rival(first)
-    return f"{first} {abs(lead):.2f} {side} {rival}"
+    return f"{first} {rounded(abs(lead), 2)} {side} {rival}"
 
 
 def _prompts(

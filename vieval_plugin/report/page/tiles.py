@@ -49,7 +49,7 @@ from vieval_plugin.results.rows import sample_of
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.wording import decimals, enumeration, plural
+from vieval_plugin.text.wording import decimals, enumeration, plural, rounded
 
 _MOST_PICTURES = 12
 _MOST_TEXT = 1500
@@ -332,7 +332,7 @@ def mean_ratings(record: Record) -> str:
     for aspect, ratings in record.ratings.items():
         mean = float(mean_of_known(ratings))
         if not math.isnan(mean):
-            texts.append(f"{aspect} {mean:.2f}")
+            texts.append(f"{aspect} {rounded(mean, 2)}")
     return ", ".join(texts)
 
 
@@ -405,7 +405,7 @@ def _scored_caption(record: Record, reason: str) -> Picture:
     scores = record.verdict.scores
     captions = []
     for aspect in preferred(list(scores)):
-        captions.append(f"{_caption_name(aspect)} {scores[aspect]:.2f}")
+        captions.append(f"{_caption_name(aspect)} {rounded(scores[aspect], 2)}")
     caption = ", ".join(captions) or str(record.verdict.status)
     ratings = mean_ratings(record)
     if ratings:
@@ -607,7 +607,9 @@ def _steps(verdict: Verdict, room: int) -> tuple[list[GalleryVerdictStep], int]:
 
 def scores_text(scores: Mapping[str, float]) -> str:
     """Scores by aspect in words."""
-    return ", ".join(f"{aspect} {value:.2f}" for aspect, value in scores.items())
+    return ", ".join(
+        f"{aspect} {rounded(value, 2)}" for aspect, value in scores.items()
+    )
 
 
 def _contest_answer(record: Record) -> str:
