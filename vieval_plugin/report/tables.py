@@ -105,9 +105,11 @@ def _leaderboard_columns(
     board: Leaderboard, beside: Mapping[str, Mapping[str, Estimate]] | None
 ) -> dict[str, dict[str, str]]:
     columns: dict[str, dict[str, str]] = {}
+    counts = {number.system: number.estimate.n for number in board.numbers}
     for aspect, means in (beside or {}).items():
         columns[aspect] = {
-            system: number_text(mean, 3) for system, mean in means.items()
+            system: _mean_beside(mean, counts.get(system, mean.n))
+            for system, mean in means.items()
         }
     kinds = kinds_by_system(board)
     if len({*kinds.values()}) > 1:
@@ -125,6 +127,18 @@ def _leaderboard_columns(
     if any(reasons.values()):
         columns["not ranked because"] = reasons
     return {name: cells for name, cells in columns.items() if cells}
+
+
+def _mean_beside(mean: Estimate, n: int) -> str:
+    """The mean of another aspect, with its own n where the row has another.
+
+    >>> _mean_beside(Estimate(0.5, n=12), 12), _mean_beside(Estimate(0.5, n=12), 10)
+    ('0.500', '0.500 (n 12)')
+    """
+    text = number_text(mean, 3)
+    if mean.defined and mean.n != n:
+        text += f" (n {mean.n})"
+    return text
 
 
 def _count_text(board: Leaderboard, number: Number) -> str:
