@@ -153,6 +153,7 @@ def test_an_image_model_with_few_samples_or_constant_people_has_no_value_and_is_
     assert found.value == pytest.approx(alone.value)
     assert found.reasons == ("A: the human mean is constant",)
     assert str(found.coverage) == "1 of 2 image models"
+    assert found.sample_count == f"{alone.n} of {found.n}"
     few = tuple(o for o in rows if o.image_model == "B" or int(o.uid[1:]) < 9)
     found = of(few)
     assert found.value == pytest.approx(alone.value)

@@ -188,6 +188,7 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
     resampled = []
     reasons = []
     constant = []
+    samples = 0
     for model, model_column in rows.columns[aspect].items():
         human = model_column.human()
         reason = missing_value_reason(human)
@@ -200,6 +201,7 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
             constant.append(f"{model}: the judge is constant")
             value = 0.0
         values.append(value)
+        samples += len(model_column.groups)
         group_counts = counts(model_column.groups)
         resampled.append(
             resampled_correlations(
@@ -209,7 +211,8 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
     n = _sample_count(aspect, rows)
     average = fisher_average(values, resampled, n, reasons, rows.options)
     parts = 1 if values else 0
-    coverage = ImageModelCoverage(len(values), len(rows.columns[aspect]), parts, 1)
+    model_count = len(rows.columns[aspect])
+    coverage = ImageModelCoverage(len(values), model_count, parts, 1, samples)
     return replace(average, zeros=tuple(constant), coverage=coverage)
 
 

@@ -144,7 +144,7 @@ def _mean_beside(mean: Estimate, n: int) -> str:
 def _count_text(board: Leaderboard, number: Number) -> str:
     if board.ranks_generators:
         return f"{number.estimate.n} of {number.total}"
-    return str(number.estimate.n)
+    return number.estimate.sample_count
 
 
 def table_lines(table: Table, elsewhere: str) -> list[str]:
