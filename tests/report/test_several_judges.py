@@ -24,6 +24,7 @@ def judged(tmp_path, *scores):
     return Results(tuple(found))
 
 
+UNREAD = dict.fromkeys(MINE, [None] * 9)
 ONE_OF_TWO = "Of two judges, one finds mine significantly best and one"
 
 
@@ -32,6 +33,7 @@ ONE_OF_TWO = "Of two judges, one finds mine significantly best and one"
     [
         ([MINE, THEIRS], f"{ONE_OF_TWO} finds theirs significantly best."),
         ([MINE, NEITHER], f"{ONE_OF_TWO} cannot tell which is best."),
+        ([MINE, UNREAD], f"{ONE_OF_TWO} has too few scores."),
         ([MINE] * 3, "All three judges find mine significantly best."),
         ([NEITHER] * 3, "Of three judges, none finds a generator significantly best."),
     ],
