@@ -200,7 +200,7 @@ def test_prompts_stand_from_ahead_to_behind_above_the_pictures_of_one(tmp_path, 
         assert "mine scores higher on 1 of 4 prompts" in Page(text).said
         assert "theirs on 2, equal on 1." in Page(text).said
     _, worst = text.split("mine scores lower on 2 of 4 prompts")
-    loses, fail = worst.split("generators fail on 2 of 4 prompts")
+    loses, fail = worst.split("generators score below 0.5 on 2 of 4 prompts")
     assert headings(loses) == ["p1", "p3"]
     assert headings(fail) == ["p3", "p2"]
     pictures = re.findall(r'<image id="(p\d+)"', text)

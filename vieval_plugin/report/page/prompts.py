@@ -29,7 +29,7 @@ from vieval_plugin.text.wording import plural, possessive, rounded
 MOST_PROMPTS = 60
 _CARDS = 3
 _CARDS_ALONE = 4
-#: Score below which an image fails: half of the scale.
+#: Score below which an image is among the worst: half of the scale.
 _HALF = 0.5
 
 
@@ -340,7 +340,10 @@ def _groups(
         by_best = sorted(ordered, key=_best_score)
         failed = [prompt for prompt in by_best if _best_score(prompt) < _HALF]
         generators = "Both generators" if len(board.numbers) == 2 else "All generators"
-        title = _count_title(f"{generators} fail", "lowest scores", failed, ordered)
+        if board.measure.uses_ratings:
+            generators = generators.lower()
+        what = f"{generators} score below {_HALF:g}"
+        title = _count_title(what, "lowest scores", failed, ordered)
         titles[title] = failed
     groups = {}
     for title, prompts in titles.items():
