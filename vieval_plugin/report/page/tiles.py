@@ -644,8 +644,9 @@ def _disagreement_text(judgement: Judgement) -> str:
         return texts.get(disagreement, "differs from the vote")
     return (
         f"{judgement.aspect}: "
-        f"rated higher than {judgement.human_quantile:.0%} of all, "
-        f"judged higher than {judgement.quantile:.0%}"
+        f"place by people {judgement.human_quantile:.0%}, "
+        f"by the judge {judgement.quantile:.0%} "
+        "(0% is the lowest, equal scores share a place)"
     )
 
 
