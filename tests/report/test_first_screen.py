@@ -270,6 +270,7 @@ def test_the_strip_has_the_largest_disagreements(tmp_path):
     # the answer on the judge follows
     assert "gpt " in Page(own.split("<main>")[0]).said
     assert "annotators: SC 1.00" in own
+    assert "SC: place by people 5%, by the judge 91% (0% is the lowest, equal" in own
 
 
 def test_with_few_ratings_the_page_says_who_leads_and_what_would_decide(tmp_path):
