@@ -143,7 +143,7 @@ def test_generators_in_several_files_are_ranked_together(tmp_path, rank):
         "rates good's images better than poor's, and poor fails more often than good"
     )
     assert shown.startswith(f"viescore with judge-7b {better}.\n")
-    assert "), on 30 prompts." in shown
+    assert "), on the 30 prompts that both have a score of." in shown
     assert "Failed verdicts: poor (refusal 10 of 40)." in shown
 
 
