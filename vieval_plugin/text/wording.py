@@ -71,14 +71,16 @@ def rounded(value: float, digits: int) -> str:
     >>> rounded(0.345, 2), rounded(0.3449999999999999, 2), rounded(-0.0625, 3)
     ('0.35', '0.35', '-0.063')
     """
-    if not math.isfinite(value):
-        return str(value)
+    if not abs(value) < _MOST_EXACT:  # also NaN
+        return f"{value:.{digits}f}"
     exact = Decimal(repr(round(float(value), _EXACT_DIGITS)))
     unit = Decimal(1).scaleb(-digits)
     return f"{exact.quantize(unit, ROUND_HALF_UP):f}"
 
 
 _EXACT_DIGITS = 9
+#: From here on a float has no such decimals.
+_MOST_EXACT = 1e15
 
 
 def nan_to_none(value: float) -> float | None:
