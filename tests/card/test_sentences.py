@@ -50,8 +50,9 @@ LEVELS = [
     ({"one_answer": True}, Level.ONE_ANSWER),
     ({"number": Estimate(-0.4, -0.5, -0.3), "above": False}, Level.WORSE),
     ({"constant": 0.6, "above": False}, Level.WORSE),
-    ({"constant": 0.45, "above": False}, Level.POOR),
-    (POOR, Level.POOR),
+    ({"constant": 0.45, "above": False}, Level.NOT_ABOVE),
+    (POOR, Level.NOT_ABOVE),
+    ({"number": Estimate(-0.16, -0.39, 0.09), "above": False}, Level.NOT_ABOVE),
     ({"number": WEAK, "above_by_type": NONE_OF_SEVEN}, Level.POOR),
     ({"number": WEAK, "above_by_type": TWO_OF_SEVEN}, Level.POOR),
     ({"number": WEAK, "above_by_type": THREE_OF_SEVEN}, Level.ABOVE),
@@ -66,7 +67,7 @@ LEVELS = [
     ({"difference": Estimate(0.02, 0.001, 0.04)}, Level.BETTER),
     ({"difference": Estimate(math.nan)}, Level.UNDECIDED),
     ({"difference": Estimate(0.1, math.nan, math.nan)}, Level.UNDECIDED),
-    (POOR_BUT_AS_GOOD, Level.POOR),
+    (POOR_BUT_AS_GOOD, Level.NOT_ABOVE),
 ]
 
 

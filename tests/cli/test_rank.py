@@ -19,6 +19,7 @@ from tests.builders import (
     a_vote,
 )
 from tests.stored_results import csv_rows
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.run.verdict_lines import write_verdicts
 
 pytestmark = pytest.mark.usefixtures("few_draws")
@@ -234,3 +235,21 @@ def test_corrected_means_stay_within_the_scale(given, rank, tmp_path):
     ends = [float(row[end] or 0.5) for row in rows for end in ("value", "low", "high")]
     assert max(ends) == 1
     assert min(ends) >= 0
+
+
+def test_images_without_a_score_are_left_out_and_counted(rank, tmp_path):
+    scores = {name: [n / 20 for n in range(12)] for name in ("mine", "theirs")}
+    scores["mine"][10:] = [Status.REFUSAL] * 2
+    file = a_verdict_file(tmp_path / "v.jsonl", scores, fields={"prompt": None})
+    labels = [
+        {"uid": f"p{n:03}", "generator": name, "aspect": "O", "value": f"{n / 12:.2f}"}
+        for name in scores
+        for n in range(12)
+    ]
+    human = ("--human", a_label_file(tmp_path / "ratings.csv", labels))
+    shown = rank(file, *human).splitlines()
+    assert shown[1].endswith("on the 10 rated prompts that both have a score of.")
+    left_out = "2 rated images of mine, because the judge gave them no score."
+    assert f"Left out: {left_out}" in shown
+    judged = rank(file).splitlines()
+    assert judged[1].endswith("on the 10 prompts that both have a score of.")

@@ -147,6 +147,20 @@ def test_identical_builds_need_no_judge_and_verdicts_stand_for_images(judge, vie
     assert "bad is worse than last" in shown.splitlines()[0]
 
 
+def test_a_night_of_an_identical_build_is_recorded_once(judge, vieval):
+    gate = ("rank", build("new"), *GATE, *named(judge))
+    verdicts = ("rank", "new.jsonl", *GATE[2:])
+    ways = [gate, (*gate, "--out", "new.jsonl"), verdicts]
+    for number, way in enumerate(ways):
+        shown = vieval(*way, "--history", f"{number}.jsonl").out
+        assert "History: 1 night." in shown
+        vieval(*way, "--history", "h.jsonl")
+    [night] = Path("h.jsonl").read_text().splitlines()
+    assert json.loads(night).items() >= {"difference": 0.0, "n": N}.items()
+    alone = {Path(f"{number}.jsonl").read_text() for number in range(3)}
+    assert alone == {f"{night}\n"}
+
+
 def test_a_baseline_that_does_not_fit_is_refused_first(judge, vieval):
     """By judge, wording, sampling and prompts, with images at hand and to be made."""
     rows = Path("prompts.csv").read_text()

@@ -125,6 +125,21 @@ def test_corrected_differences_have_the_same_prompt_more(gate, tmp_path):
     gate(new, old, *human, new_failed=lost, code=3)
 
 
+@pytest.mark.parametrize("rated", [0, 3])
+def test_prompts_too_few_for_a_bound_have_none(gate, tmp_path, rated):
+    new, old = scores(n=8 if rated else 1)
+    labels = [
+        {"uid": f"p{n:03}", "generator": name, "aspect": "O", "value": f"0.{n + 4}"}
+        for name in ("new", "old")
+        for n in range(rated)
+    ]
+    human = ("--human", a_label_file(tmp_path / "people.csv", labels)) * bool(rated)
+    lost = [(len(new) - 1, Status.NO_IMAGE)]
+    shown = gate(new, old, *human, new_failed=lost, code=4)
+    assert re.search(r"With failures as the lowest score: \d\.\d+ lower\.", shown[1])
+    assert "nan" not in "\n".join(shown)
+
+
 def missing_first():
     """A verdict on a contest whose first image is none."""
     [step] = unjudged(Status.NO_IMAGE, "lost").trace

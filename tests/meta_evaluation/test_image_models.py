@@ -130,6 +130,7 @@ def test_an_image_model_with_few_samples_or_constant_people_has_no_value_and_is_
         assert fisher.value == pytest.approx(alone["SC_fisher"].value)
         assert fisher.reasons == (reason,)
         assert str(fisher.coverage) == "1 of 2 image models"
+        assert fisher.sample_count == f"{alone['SC_fisher'].n} of {fisher.n}"
     assert abs(found["SC_paper"].value - alone["SC_paper"].value) > 1e-6
 
 

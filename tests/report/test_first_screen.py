@@ -165,7 +165,7 @@ def test_prompts_stand_from_ahead_to_behind_above_the_pictures_of_one(tmp_path, 
         counts = "mine scores higher on 1 of 4 prompts, theirs on 2, equal on 1."
         assert counts in Page(text).said
     _, worst = text.split("mine scores lower on 2 of 4 prompts")
-    loses, fail = worst.split("generators fail on 2 of 4 prompts")
+    loses, fail = worst.split("generators score below 0.5 on 2 of 4 prompts")
     assert headings(loses) == ["p1", "p3"]
     assert headings(fail) == ["p3", "p2"]
     pictures = re.findall(r'<image id="(p\d+)"', text)
@@ -230,6 +230,7 @@ def test_the_strip_has_the_largest_disagreements(tmp_path):
     # the answer on the judge follows
     assert "gpt " in Page(own.split("<main>")[0]).said
     assert "annotators: SC 1.00" in own
+    assert "SC: place by people 5%, by the judge 91% (0% is the lowest, equal" in own
 
 
 def test_with_few_ratings_the_page_says_who_leads_and_what_would_decide(tmp_path):

@@ -11,6 +11,7 @@ from tests.runs import run_of
 from tests.voted import contest
 from tests.voted import run as voting
 from vieval_plugin.judges.protocol import Status, Verdict
+from vieval_plugin.meta_evaluation import leaderboards
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.report.answer import answer
 from vieval_plugin.report.own_samples import benchmarks_with_runs
@@ -108,6 +109,20 @@ def test_more_pairs_than_permutations_can_resolve_are_said():
     many = replace(made.comparison, pairs=made.comparison.pairs * 501)
     assert "no test supports the ranks" in many.warnings()[0]
     assert many.warnings()[0] in "\n".join(answer(replace(made, comparison=many)).lines)
+
+
+def test_no_sentence_on_a_constant_contradicts_an_interval(monkeypatch):
+    """The first has a small p, and an interval around 0; the second is the reverse."""
+    p_values = {"blind": 0.01, "good": 0.2}
+    monkeypatch.setattr(leaderboards, "above_constant_p", lambda *_: p_values)
+    alone = [board(one) for one in (judge("blind", 1e6), GOOD)]
+    for made in alone:
+        [number] = made.numbers
+        assert (number.estimate.low > 0) == (number.system == "good")
+        shown = sentences(made)
+        assert "not shown to be better than a constant answer" in shown[0]
+        decides = "Here the permutation test decides, " in " ".join(shown)
+        assert decides == (number.system == "good")
 
 
 def test_failures_that_decide_a_place_are_marked_and_missing_samples_are_no_failures():

@@ -38,6 +38,7 @@ def judged(tmp_path, *scores, **about):
     return Results(tuple(found))
 
 
+UNREAD = dict.fromkeys(MINE, [None] * 9)
 ONE_OF_TWO = "Of two judges, one finds mine significantly best and one"
 
 
@@ -46,6 +47,7 @@ ONE_OF_TWO = "Of two judges, one finds mine significantly best and one"
     [
         ([MINE, THEIRS], {}, f"{ONE_OF_TWO} finds theirs significantly best."),
         ([MINE, NEITHER], {}, f"{ONE_OF_TWO} cannot tell which is best."),
+        ([MINE, UNREAD], {}, f"{ONE_OF_TWO} has too few scores."),
         ([MINE] * 3, {}, "All three judges find mine significantly best."),
         ([MINE] * 3, {"model": "m7b"}, "All three judges (all use m7b) find mine significantly best."),
         ([NEITHER] * 3, {}, "Of three judges, none finds a generator significantly best."),

@@ -46,7 +46,7 @@ from vieval_plugin.readers.image_folder import (
 from vieval_plugin.readers.layout import find_folders
 from vieval_plugin.readers.places import PLAN
 from vieval_plugin.readers.samples import SampleSource
-from vieval_plugin.records import record_of, unjudged
+from vieval_plugin.records import Record, record_of, unjudged
 from vieval_plugin.report.answer import Answer
 from vieval_plugin.report.build_result import BuildResult
 from vieval_plugin.report.files import findings_document
@@ -447,12 +447,23 @@ def conclude(prepared: PreparedRanking) -> Conclusion:
         records = [*results.records, *earlier]
         same = same_files_gate(records) if request.margin is not None else None
         if same and not (request.out or request.tables or request.html):
-            return _early(request, ExitCode.FINE, same.answer)
+            return _identical(prepared, same, records)
         if prepared.too_few and not same:
             request.tell(prepared.too_few)
         results, failed = _judged(request, judging)
     results = add_baseline(results, baseline) if baseline else results
     return _ranked(prepared, results, limits, failed)
+
+
+def _identical(
+    prepared: PreparedRanking, gate: Gate, records: Sequence[Record]
+) -> Conclusion:
+    """The conclusion of a gate of identical images, which are not judged."""
+    request = prepared.request
+    if request.history:
+        judge = prepared.results.runs[0].name.words
+        gate = _add_history(Path(request.history), replace(gate, judge=judge), records)
+    return _early(request, gate.exit_code, gate.answer)
 
 
 def _early(request: RankingRequest, outcome: ExitCode, answer: Answer) -> Conclusion:
@@ -694,7 +705,7 @@ def _decided(
     if is_passed and request.control and not request.human:
         gate = _controlled(prepared, margin, gate, results)
     if request.history:
-        gate = _add_history(Path(request.history), gate, results)
+        gate = _add_history(Path(request.history), gate, results.records)
     return gate
 
 
@@ -743,22 +754,28 @@ def _controlled(
     return apply_control(gate, control, margin, len(prompts))
 
 
-def _add_history(path: Path, gate: Gate, results: Results) -> Gate:
+def _add_history(path: Path, gate: Gate, records: Sequence[Record]) -> Gate:
     """A gate with the nights of its series; a night on which the judge cannot be read is not one
     of them.
     """
-    if len(gate.evidence) != 1:
+    compared = [evidence.reference for evidence in gate.evidence]
+    references = [*compared, *gate.identical]
+    if len(references) != 1:
         raise VievalError(
             "--history tracks one generator against one baseline, got "
-            f"{len(gate.evidence)} baselines"
+            f"{len(references)} baselines"
         )
-    [evidence] = gate.evidence
-    if gate.unreadable or not evidence.scored.n:
+    if gate.unreadable:
         return gate
-    scored = evidence.scored
-    night = night_of(
-        results.records, gate.challenger, evidence.reference, scored.value, scored.n
-    )
+    difference = 0.0
+    n = len({(record.id.part, record.id.uid) for record in records})
+    if gate.evidence:
+        scored = gate.evidence[0].scored
+        difference = scored.value
+        n = scored.n
+    if not n:
+        return gate
+    night = night_of(records, gate.challenger, references[0], difference, n)
     nights = add_night(path, night)
     dates = [night.date for night in nights]
     differences = [night.difference for night in nights]

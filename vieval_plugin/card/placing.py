@@ -19,7 +19,7 @@ from vieval_plugin.meta_evaluation.comparison import (
 )
 from vieval_plugin.meta_evaluation.estimates import mean_over_parts
 from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
-from vieval_plugin.meta_evaluation.leaderboards import leaderboard
+from vieval_plugin.meta_evaluation.leaderboards import leaderboard, reaches_below
 from vieval_plugin.records import Run
 from vieval_plugin.report.own_samples import against, benchmarks_with_runs
 from vieval_plugin.results.published.judges import parts_present, present, run_of
@@ -248,18 +248,23 @@ def place_among(
         board,
         (*numbers, *board.references),
         by_part,
-        _useless_parts(compared, label, name, options),
+        _useless_parts(compared, board, label, name, options),
         options.policy,
     )
 
 
 def _useless_parts(
     compared: Mapping[str, ComparedStatistic],
+    board: Leaderboard,
     label: str,
     benchmark: str,
     options: StatisticsOptions,
 ) -> tuple[str, ...]:
-    """Parts on which a judge is not shown to be better than a constant answer."""
+    """Parts on which a judge is not shown to be better than a constant answer, as a leaderboard
+    has it of all samples.
+    """
+    estimates = next(iter(board.breakdowns.values()), {})
+    constants = [n.estimate for n in board.references if n.role == "baseline"]
     p_values = []
     for statistic in compared.values():
         only_judge = restrict_systems(statistic, [label])
@@ -270,6 +275,7 @@ def _useless_parts(
         part
         for part, p in zip(compared, adjusted, strict=True)
         if not p <= SIGNIFICANCE_LEVEL
+        or reaches_below(estimates[part].get(label, Estimate(math.nan)), constants)
     )
 
 

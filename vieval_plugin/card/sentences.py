@@ -63,6 +63,7 @@ class Level(StrEnum):
     ONE_ANSWER = "{subject} cannot judge: it nearly always gives the same answer."
     WORSE = "{subject} is a poor judge: worse than {constant}."
     POOR = "{subject} is a poor judge: hardly better than {constant}."
+    NOT_ABOVE = "{subject} is not shown to be better than {constant}."
     UNSHOWN = (
         "With so few samples, {subject} is not shown to be better than {constant}."
     )
@@ -115,10 +116,11 @@ def level(standing: Standing) -> Level:
         return Level.WORSE
     by_type = standing.above_by_type
     if sum(by_type) < FEW_TASK_TYPES * len(by_type) or not standing.above:
-        if not number.value - standing.constant > CLEAR_LEAD:
-            return Level.POOR
+        is_clear = number.value - standing.constant > CLEAR_LEAD
         if not standing.above:
-            return Level.UNSHOWN
+            return Level.UNSHOWN if is_clear else Level.NOT_ABOVE
+        if not is_clear:
+            return Level.POOR
     if difference is None:
         return Level.ABOVE
     if difference.low > 0:

@@ -61,7 +61,7 @@ def tables_of(judge: PlacedJudge) -> list[Table]:
             (
                 task_type(value),
                 short_number(estimate),
-                str(estimate.n),
+                estimate.sample_count,
                 *map(", ".join, (sides["better"], sides["worse"])),
                 "; ".join(
                     filter(

@@ -87,7 +87,7 @@ def _entries(
         pack = f"prompt pack {provenance.pack} ({provenance.pack_hash})"
         notes = [
             f"{board.measured}, 95% interval {estimate.low:.3f} to {estimate.high:.3f}",
-            f"n {estimate.n}",
+            f"n {estimate.sample_count}",
             f"judge {run.name}",
             *([pack] if provenance.pack else []),
             f"failed verdicts: {publication.options.policy}",

@@ -88,6 +88,8 @@ class GeneratorEstimates:
     unrated_kinds: tuple[str, ...]
     selection: Estimate
     selection_p: float
+    #: Number of rated images that the judge gave no score.
+    unscored: int = 0
 
     @property
     def decides(self) -> bool:
@@ -204,6 +206,8 @@ def _estimated(
     images = _scored_images(generator, aspect)
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
     rated_images = [image for image in images if _is_rated(image, aspect)]
+    unscored = sum(_is_rated(image, aspect) for image in generator.all)
+    unscored -= len(rated_images)
     rated_kinds = {image.kind for image in rated_images}
     rated_units = _rated_units(images, aspect)
     by_ratings, corrected, unweighted = (
@@ -231,6 +235,7 @@ def _estimated(
         unrated_kinds=tuple(unrated_kinds),
         selection=selection,
         selection_p=selection_p,
+        unscored=unscored,
     )
 
 

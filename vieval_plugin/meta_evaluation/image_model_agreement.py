@@ -188,6 +188,7 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
     resampled = []
     reasons = []
     constant = []
+    samples = 0
     for model, model_column in rows.columns[aspect].items():
         human = model_column.human()
         reason = missing_value_reason(human)
@@ -200,6 +201,7 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
             constant.append(f"{model}: the judge is constant")
             value = 0.0
         values.append(value)
+        samples += len(model_column.groups)
         group_counts = counts(model_column.groups)
         resampled.append(
             resampled_correlations(
@@ -214,6 +216,7 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
         all_image_model_count=len(rows.columns[aspect]),
         parts=parts,
         all_part_count=1,
+        samples=samples,
     )
     return replace(average, zeros=tuple(constant), coverage=coverage)
 

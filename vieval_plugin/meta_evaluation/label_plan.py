@@ -204,7 +204,8 @@ def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
     if len(chosen) < enough:
         advice = f". With the images available, use --n {enough}"
     sentence = (
-        f"a test requires {LEAST_FOR_A_TEST}, and a decision requires {LEAST_RATED}"
+        f"a test requires {LEAST_FOR_A_TEST}, and a decision requires {LEAST_RATED} "
+        "or all images"
     )
     if fewest >= LEAST_RATED:
         difference = smallest_difference(TYPICAL_SPREAD, fewest)

@@ -166,21 +166,33 @@ def _below_constant(
     options: StatisticsOptions,
     numbers: list[Number],
 ) -> set[str]:
-    """Systems that are not shown to be above a constant answer."""
+    """Systems that are not shown to be above a constant answer by both the test, where there is
+    one, and the interval.
+    """
     constants = [
         reference.estimate
         for reference in statistic.references
         if reference.role == "baseline"
     ]
+    below_constant = set()
     if compared.above_constant:
         p_values = above_constant_p(compared, benchmark, options)
-        return {label for label, p in p_values.items() if not p <= SIGNIFICANCE_LEVEL}
-    below_constant = set()
+        for number in numbers:
+            p = p_values.get(number.system, 0.0)
+            if not p <= SIGNIFICANCE_LEVEL or reaches_below(number.estimate, constants):
+                below_constant.add(number.system)
+        return below_constant
     for number in numbers:
         is_above = all(number.estimate.low > constant.value for constant in constants)
         if number.estimate.defined and not is_above:
             below_constant.add(number.system)
     return below_constant
+
+
+def reaches_below(estimate: Estimate, constants: Sequence[Estimate]) -> bool:
+    """True where an interval reaches below a constant that has no interval of its own."""
+    fixed = [constant.value for constant in constants if not constant.has_interval]
+    return estimate.has_interval and any(estimate.low < value for value in fixed)
 
 
 def _records_by_system(

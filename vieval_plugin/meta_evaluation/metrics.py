@@ -74,7 +74,7 @@ def host_table_cell(summary: Summary) -> str:
     # `remarks` has the reason of each image model
     short_reason = estimate.reason.partition(":")[0]
     estimate = replace(estimate, reasons=(short_reason,))
-    return f"{interval_text(estimate, 3)}, n {estimate.n}, failed {failed}"
+    return f"{interval_text(estimate, 3)}, n {estimate.sample_count}, failed {failed}"
 
 
 def higher_is_better(name: str) -> bool | None:

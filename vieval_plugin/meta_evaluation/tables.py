@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text import escaping
+from vieval_plugin.text.wording import rounded
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def number(value: Estimate | float | None, digits: int = 4, reason: str = "") ->
         return ""
     if math.isnan(value):
         return _undefined(reason)
-    return f"{value:.{digits}f}"
+    return rounded(value, digits)
 
 
 def interval_text(estimate: Estimate, digits: int = 4, scale: float = 1.0) -> str:
@@ -109,8 +110,8 @@ def interval_text(estimate: Estimate, digits: int = 4, scale: float = 1.0) -> st
     )
     interval = ""
     if estimate.has_interval:
-        interval = f" [{low:.{digits}f}, {high:.{digits}f}]"
-    return f"{value:.{digits}f}{interval}"
+        interval = f" [{rounded(low, digits)}, {rounded(high, digits)}]"
+    return f"{rounded(value, digits)}{interval}"
 
 
 def percent_text(share: Estimate) -> str:

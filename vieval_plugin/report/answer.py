@@ -58,13 +58,14 @@ from vieval_plugin.stats.non_inferiority import (
 )
 from vieval_plugin.stats.ranking import holm
 from vieval_plugin.text.errors import docs_url
-from vieval_plugin.text.wording import (
-    plural,
-    possessive,
-)
+from vieval_plugin.text.wording import enumeration, plural, possessive, rounded
 
 _LABEL = "vieval label {verdicts} --n {images} --out label.html"
 _NOT_WRITTEN = "verdicts.jsonl"
+_SHORT_INTERVALS = (
+    "Here the permutation test decides, because intervals can be too short with few "
+    "samples."
+)
 
 
 @dataclass(frozen=True)
@@ -429,6 +430,11 @@ def _reference_sentences(board: Leaderboard, defined: Sequence[Number]) -> list[
                 constant += f" ({short_decimal(estimate.value)})"
             judges = named_or_counted(low)
             text.append(f"Not shown to be better than {constant}: {judges}.")
+            if any(
+                number.system in low and number.estimate.low > estimate.value
+                for number in defined
+            ):
+                text.append(_SHORT_INTERVALS)
     return text
 
 
@@ -567,9 +573,21 @@ def _changed_order_sentence(corrected: CorrectedRanking) -> str:
     means = []
     for generator in corrected.judge_order:
         mean = raw[generator].value
-        means.append(f"{generator} {mean:.3f}")
+        means.append(f"{generator} {rounded(mean, 3)}")
     order = ", ".join(means)
     return f"The ratings change the judge's order. By the judge alone: {order}."
+
+
+def _unscored_sentences(corrected: CorrectedRanking) -> list[str]:
+    """A sentence on ratings that are left out, as the judge gave the images no score."""
+    counts = [
+        f"{plural(estimates.unscored, 'rated image')} of {estimates.generator}"
+        for estimates in corrected.estimates
+        if estimates.unscored
+    ]
+    if not counts:
+        return []
+    return [f"Left out: {enumeration(counts)}, because the judge gave them no score."]
 
 
 def _rating_sentences(corrected: CorrectedRanking, outcome: Outcome) -> list[str]:
@@ -585,6 +603,7 @@ def _rating_sentences(corrected: CorrectedRanking, outcome: Outcome) -> list[str
         pair = comparison.ordered(pairs[0])
         distance = distance_text(corrected.ratings_difference(pair), pair)
         text.append(f"By the ratings alone, {pair.first} scores {distance}.")
+    text += _unscored_sentences(corrected)
     is_decided = any(pair.significant for pair in pairs)
     if is_decided and corrected.order != corrected.judge_order:
         text.append(_changed_order_sentence(corrected))

@@ -23,6 +23,7 @@ from vieval_plugin.report.answer import Answer
 from vieval_plugin.text import escaping
 from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.wording import rounded
 
 if TYPE_CHECKING:
     from vieval_plugin.meta_evaluation.gate import GateEvidence
@@ -134,7 +135,7 @@ def write_build_files(
 def _cell(value: str | float) -> str:
     if isinstance(value, float):
         if math.isfinite(value):
-            return f"{value:.3f}"
+            return rounded(value, 3)
         return "-"
     return value or "-"
 

@@ -43,7 +43,7 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.non_inferiority import Decision, fewest_items
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import ExitCode, VievalError
-from vieval_plugin.text.wording import enumeration, plural
+from vieval_plugin.text.wording import enumeration, plural, rounded
 
 #: Prompts that are named of those on which it failed, and of those on which its score fell.
 MOST_FALLS = 10
@@ -78,6 +78,8 @@ class Gate:
     answer: Answer
     #: The numbers on each other generator, but for those whose pictures are the same files.
     evidence: tuple[GateEvidence, ...] = ()
+    #: Generators whose pictures are the same files.
+    identical: tuple[str, ...] = ()
     #: Each one's difference with the interval that the ranking prints.
     differences: tuple[Estimate, ...] = ()
     #: The judge in words.
@@ -309,7 +311,7 @@ def require_no_control(gate: Gate, margin: float) -> Gate:
         if gate.aspect:
             measured = f"{gate.aspect} means"
         reason = (
-            f"The {measured} of all prompts differ by at most {max(spreads):.3f}. "
+            f"The {measured} of all prompts differ by at most {rounded(max(spreads), 3)}. "
             "A fall by more than the margin would not be visible."
         )
         step = "Pass --model and --base-url to test the judge on damaged images"
@@ -475,6 +477,11 @@ def _combined_gate(
         mine,
         decisive.decision,
         Answer(title, " ".join(evidence), next=decisive.next),
+        identical=tuple(
+            reference
+            for reference, decision in decisions.items()
+            if decision is SAME_FILES
+        ),
         judge=judge,
         unreadable=bool(unread),
         doubt=decisive.doubt,

@@ -550,7 +550,22 @@ def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
     distance = distance_text(pair.result.difference, pair, _pair_p(pair))
     items = items_text(board, pair.n)
     measured = _measured(board)
+    if _is_part(board, pair):
+        items = f"the {items} that both have a score of"
     return f"{measured} of {pair.first}: {value_text}, {distance}, on {items}."
+
+
+def _is_part(board: Leaderboard, pair: SystemPair) -> bool:
+    """True where a generator's own number is over more prompts than both of a pair have."""
+    if not board.ranks_generators:
+        return False
+    labels = (pair.first, pair.second)
+    failed = any(board.number_of(label).failed for label in labels)
+    if board.measure.uses_ratings and not failed:  # only fewer are rated
+        return False
+    compared = board.comparison.compared
+    indices = [compared.index_by_label[label] for label in labels]
+    return any(compared.systems[index].n > pair.n for index in indices)
 
 
 def _pair_p(pair: SystemPair) -> str:

@@ -242,8 +242,9 @@ def _measured_sentences(comparison: ReferenceComparison) -> str:
     if any(evidence.more_failures):
         penalised = evidence.penalised
         change = _signed(penalised.value)
-        bound = _bound(penalised.low)
-        measured += f" With failures as the lowest score: {change}, {bound}."
+        if not math.isnan(penalised.low):
+            change += f", {_bound(penalised.low)}"
+        measured += f" With failures as the lowest score: {change}."
     return measured
 
 

@@ -12,7 +12,7 @@ from vieval_plugin.meta_evaluation.comparison import Comparison
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.two_judges import agreement_of_two
 from vieval_plugin.records import Run
-from vieval_plugin.report.answer import percent_text
+from vieval_plugin.report.answer import measured_quantity, percent_text
 from vieval_plugin.report.words import number_word
 from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.decisions import LEAST_COMMON
@@ -155,12 +155,14 @@ def several_judges_sentence(
     boards: Sequence[Leaderboard], contradictory: Sequence[str] = ()
 ) -> str:
     """A sentence over several judges of the same generators; empty of one, of two that agree, and
-    without comparisons.
+    without comparisons. What measures something else than quality, such as sharpness, is left out.
 
     Args:
         boards: one a judge.
         contradictory: judges that contradict themselves, whose answers decide nothing.
     """
+    all_judges = len(boards)
+    boards = [board for board in boards if measured_quantity(board) is None]
     judge_count = len(boards)
     if judge_count < 2 or not any(board.comparison.pairs for board in boards):
         return ""
@@ -173,22 +175,29 @@ def several_judges_sentence(
     winners = dict.fromkeys(filter(None, best))
     counts = {name: best.count(name) for name in winners}
     judges = f"{number_word(judge_count)} judges"
+    if judge_count < all_judges:
+        judges += " of quality"
     models = {board.judge.model for board in boards if board.judge}
     if len(models) == 1 and "" not in models:
         judges += f" (all use {models.pop()})"
     for winner, count in counts.items():
         if count == judge_count:
             return f"All {judges} find {winner} significantly best."
-    findings = _judges_findings(best, counts)
+    findings = _judges_findings(best, counts, boards)
     return f"Of {judges}, {enumeration(findings)}."
 
 
 def _judges_findings(
     best: list[str | None],
     counts: dict[str, int],
+    boards: Sequence[Leaderboard],
 ) -> list[str]:
     """Phrases on the number of judges that find each generator best."""
-    undecided = best.count("")
+    unscored = sum(
+        winner == "" and not board.comparison.all_pairs
+        for winner, board in zip(best, boards, strict=True)
+    )
+    undecided = best.count("") - unscored
     silent = best.count(None)
     findings = []
     for name in sorted(counts, key=lambda name: -counts[name]):
@@ -201,6 +210,9 @@ def _judges_findings(
         if undecided == len(best):
             finding = "none finds a generator significantly best"
         findings.append(finding)
+    if unscored:
+        have = "has" if unscored == 1 else "have"
+        findings.append(f"{number_word(unscored)} {have} too few scores")
     if silent:
         contradict = "contradicts itself" if silent == 1 else "contradict themselves"
         findings.append(f"{number_word(silent)} {contradict}")

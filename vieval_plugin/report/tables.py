@@ -46,7 +46,7 @@ from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.tables import equation, text_table
-from vieval_plugin.text.wording import decimals
+from vieval_plugin.text.wording import decimals, rounded
 
 if TYPE_CHECKING:
     from vieval_plugin.results.shard_sample import FolderTotals, ScoreTotals
@@ -57,7 +57,8 @@ _MARK_NOTES = {
     PLACE_DEPENDS: "the first place leaves out failed verdicts (`drop`); the second counts them "
     "as the lowest score (`worst`)",
     NOT_ABOVE_CONSTANT: (
-        "no test shows that it is better than the best constant answer (p at most .05)"
+        "its interval and the permutation test (p at most .05) do not both show that it is better "
+        "than the best constant answer; with few samples, intervals can be too short"
     ),
 }
 _UNKNOWN = "not known"
@@ -110,9 +111,11 @@ def _leaderboard_columns(
     board: Leaderboard, beside: Mapping[str, Mapping[str, Estimate]] | None
 ) -> dict[str, dict[str, str]]:
     columns: dict[str, dict[str, str]] = {}
+    counts = {number.system: number.estimate.n for number in board.numbers}
     for aspect, means in (beside or {}).items():
         columns[aspect] = {
-            system: number_text(mean, 3) for system, mean in means.items()
+            system: _mean_beside(mean, counts.get(system, mean.n))
+            for system, mean in means.items()
         }
     kinds = kinds_by_system(board)
     if len({*kinds.values()}) > 1:
@@ -132,10 +135,22 @@ def _leaderboard_columns(
     return {name: cells for name, cells in columns.items() if cells}
 
 
+def _mean_beside(mean: Estimate, n: int) -> str:
+    """The mean of another aspect, with its own n where the row has another.
+
+    >>> _mean_beside(Estimate(0.5, n=12), 12), _mean_beside(Estimate(0.5, n=12), 10)
+    ('0.500', '0.500 (n 12)')
+    """
+    text = number_text(mean, 3)
+    if mean.defined and mean.n != n:
+        text += f" (n {mean.n})"
+    return text
+
+
 def _count_text(board: Leaderboard, number: Number) -> str:
     if board.ranks_generators:
         return f"{number.estimate.n} of {number.total}"
-    return str(number.estimate.n)
+    return number.estimate.sample_count
 
 
 def table_lines(table: Table, elsewhere: str) -> list[str]:
@@ -334,7 +349,7 @@ def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
 def _difference_text(pair: SystemPair) -> str:
     difference = pair.result.difference
     if difference.defined and math.isnan(difference.low):
-        return f"{difference.value:.3f} [no interval]"
+        return f"{rounded(difference.value, 3)} [no interval]"
     return interval_text(difference, 3)
 
 

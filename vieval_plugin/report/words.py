@@ -12,6 +12,7 @@ from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import Policy, StatisticsOptions
+from vieval_plugin.text.wording import rounded
 
 ASPECTS = {
     "SC": "semantic consistency",
@@ -155,9 +156,9 @@ def decimals_of(estimate: Estimate) -> list[str]:
         ends += [estimate.low, estimate.high]
     ends = [round(end, 9) for end in ends]  # a sum of tenths may be a little off
     for digits in range(_FEWEST_DIGITS, _MOST_DIGITS):
-        rounded = {round(end, digits) for end in ends}
-        apart = len(rounded) == len({*ends})
-        if apart and all(round(end, digits) or not end for end in ends):
+        texts = {rounded(end, digits) for end in ends}
+        apart = len(texts) == len({*ends})
+        if apart and all(float(rounded(end, digits)) or not end for end in ends):
             return [short_decimal(end, digits) for end in ends]
     return [short_decimal(end, _MOST_DIGITS) for end in ends]
 
@@ -172,9 +173,9 @@ def short_decimal(value: float, digits: int = _FEWEST_DIGITS) -> str:
     >>> short_decimal(0.5), short_decimal(-0.25), short_decimal(-0.001), short_decimal(1)
     ('0.50', '-0.25', '-0.001', '1.00')
     """
-    if value and not round(value, digits) and digits < _MOST_DIGITS:
+    text = rounded(value, digits)
+    if value and not float(text) and digits < _MOST_DIGITS:
         return short_decimal(value, digits + 1)
-    text = f"{value + 0:.{digits}f}"
     if float(text):
         return text
     return text.lstrip("-")

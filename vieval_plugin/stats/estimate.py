@@ -24,6 +24,8 @@ class ImageModelCoverage:
     all_image_model_count: int = 0
     parts: int = 0
     all_part_count: int = 0
+    #: Samples of the image models.
+    samples: int = 0
 
     def __str__(self) -> str:
         """Return the basis of an average, in words; empty for all of the data."""
@@ -117,6 +119,20 @@ class Estimate:
             low=low,
             high=high,
         )
+
+    @property
+    def sample_count(self) -> str:
+        """Number of samples behind the value, of those with a score if these are more.
+
+        >>> Estimate(0.5, n=9).sample_count
+        '9'
+        >>> Estimate(0.5, n=9, coverage=ImageModelCoverage(1, 2, 1, 1, samples=5)).sample_count
+        '5 of 9'
+        """
+        samples = self.coverage.samples
+        if 0 < samples < self.n:
+            return f"{samples} of {self.n}"
+        return str(self.n)
 
     @property
     def reason(self) -> str:

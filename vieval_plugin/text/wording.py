@@ -5,6 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+
+#: Decimals that do not depend on the order of a sum.
+_EXACT_DIGITS = 9
+#: From here on a float has no such decimals.
+_MOST_EXACT = 1e15
 
 
 def plural(number: int, noun: str) -> str:
@@ -60,6 +66,21 @@ def decimals(value: float, form: str, undefined: str = "") -> str:
     if math.isnan(value):
         return undefined
     return format(value, form)
+
+
+def rounded(value: float, digits: int) -> str:
+    """A number with so many decimals, a half away from 0.
+
+    Sums that differ in their order differ in the last bits, so these are rounded off first.
+
+    >>> rounded(0.345, 2), rounded(0.3449999999999999, 2), rounded(-0.0625, 3)
+    ('0.35', '0.35', '-0.063')
+    """
+    if not abs(value) < _MOST_EXACT:  # also NaN
+        return f"{value:.{digits}f}"
+    exact = Decimal(repr(round(float(value), _EXACT_DIGITS)))
+    unit = Decimal(1).scaleb(-digits)
+    return f"{exact.quantize(unit, ROUND_HALF_UP):f}"
 
 
 def nan_to_none(value: float) -> float | None:

@@ -20,6 +20,7 @@ from vieval_plugin.meta_evaluation.findings import preferred
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.bootstrap import grouped
+from vieval_plugin.text.wording import rounded
 
 #: Pictures of the strip under the answer.
 MOST_PICTURES = 6
@@ -295,8 +296,8 @@ def _disagreement_lines(
     aspect = furthest.aspect
     mean = mean_of_known(item.record.ratings[aspect])
     score = record.verdict.scores[aspect]
-    rated = f"{aspect} {mean:.2f}"
-    judged = f"{aspect} {score:.2f}"
+    rated = f"{aspect} {rounded(mean, 2)}"
+    judged = f"{aspect} {rounded(score, 2)}"
     return f"{annotators}: {rated}", f"{furthest.label}: {judged}"
 
 

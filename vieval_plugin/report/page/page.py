@@ -63,7 +63,7 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, style_sheet, template
 from vieval_plugin.text.versions import VERSION
-from vieval_plugin.text.wording import plural, possessive
+from vieval_plugin.text.wording import plural, possessive, rounded
 
 if TYPE_CHECKING:
     from vieval_plugin.report.gate import Gate
@@ -368,7 +368,7 @@ def _unpictured(items: Sequence[GalleryItem], annotators: str) -> Table:
         rating = votes.vote if votes else ""
         if not rating:
             rating = mean_ratings(item.record)
-        disagreement = f"{item.disagreement:.2f}"
+        disagreement = rounded(item.disagreement, 2)
         rows.append((str(item.id), rating, "; ".join(judges), disagreement))
     header = ("sample", annotators, "judges", "disagreement")
     return Table("rest", "Samples without pictures", header, tuple(rows))

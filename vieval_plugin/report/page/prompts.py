@@ -22,14 +22,14 @@ from vieval_plugin.report.sections import Section
 from vieval_plugin.report.words import ASPECTS, sentence_number
 from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.text.wording import plural, possessive
+from vieval_plugin.text.wording import plural, possessive, rounded
 
 #: Prompts that stand beside the chart: half where the first generator is furthest ahead, half where
 #: it is furthest behind.
 MOST_PROMPTS = 60
 _CARDS = 3
 _CARDS_ALONE = 4
-#: Score below which an image fails: half of the scale.
+#: Score below which an image is among the worst: half of the scale.
 _HALF = 0.5
 
 
@@ -124,7 +124,7 @@ class PromptRows:
     def words(self, prompt: Prompt) -> str:
         """A prompt with its scores, in words."""
         scores = [
-            f"{generator} {prompt.scores[generator]:.2f}"
+            f"{generator} {rounded(prompt.scores[generator], 2)}"
             for generator in self.generators
             if generator in prompt.scores
         ]
@@ -297,7 +297,7 @@ def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
         return ""
     side = "ahead of" if lead > 0 else "behind"
     rival = prompt.best_rival(first)
-    distance = f"{abs(lead):.2f}"
+    distance = rounded(abs(lead), 2)
     return f"{first} {distance} {side} {rival}"
 
 
@@ -356,7 +356,10 @@ def _groups(
         by_best = sorted(ordered, key=_best_score)
         failed = [prompt for prompt in by_best if _best_score(prompt) < _HALF]
         generators = "Both generators" if len(board.numbers) == 2 else "All generators"
-        title = _count_title(f"{generators} fail", "lowest scores", failed, ordered)
+        if board.measure.uses_ratings:
+            generators = generators.lower()
+        what = f"{generators} score below {_HALF:g}"
+        title = _count_title(what, "lowest scores", failed, ordered)
         titles[title] = failed
     groups = {}
     for title, prompts in titles.items():

@@ -49,7 +49,7 @@ from vieval_plugin.results.rows import sample_of
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.bootstrap import grouped
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.wording import decimals, enumeration, plural
+from vieval_plugin.text.wording import decimals, enumeration, plural, rounded
 
 _MOST_PICTURES = 12
 _MOST_TEXT = 1500
@@ -340,7 +340,7 @@ def mean_ratings(record: Record) -> str:
     for aspect, ratings in record.ratings.items():
         mean = float(mean_of_known(ratings))
         if not math.isnan(mean):
-            texts.append(f"{aspect} {mean:.2f}")
+            texts.append(f"{aspect} {rounded(mean, 2)}")
     return ", ".join(texts)
 
 
@@ -416,8 +416,8 @@ def _scored_caption(record: Record, reason: str) -> Picture:
     captions = []
     for aspect in preferred(list(scores)):
         name = _caption_name(aspect)
-        score = scores[aspect]
-        captions.append(f"{name} {score:.2f}")
+        score = rounded(scores[aspect], 2)
+        captions.append(f"{name} {score}")
     caption = ", ".join(captions) or str(record.verdict.status)
     ratings = mean_ratings(record)
     if ratings:
@@ -632,7 +632,7 @@ def _steps(verdict: Verdict, room: int) -> tuple[list[GalleryVerdictStep], int]:
 
 def scores_text(scores: Mapping[str, float]) -> str:
     """Scores by aspect in words."""
-    texts = [f"{aspect} {value:.2f}" for aspect, value in scores.items()]
+    texts = [f"{aspect} {rounded(value, 2)}" for aspect, value in scores.items()]
     return ", ".join(texts)
 
 
@@ -669,8 +669,9 @@ def _disagreement_text(judgement: Judgement) -> str:
         return texts.get(disagreement, "differs from the vote")
     return (
         f"{judgement.aspect}: "
-        f"rated higher than {judgement.human_quantile:.0%} of all, "
-        f"judged higher than {judgement.quantile:.0%}"
+        f"place by people {judgement.human_quantile:.0%}, "
+        f"by the judge {judgement.quantile:.0%} "
+        "(0% is the lowest, equal scores share a place)"
     )
 
 
