@@ -296,7 +296,7 @@ def _disagreement_lines(
     aspect = furthest.aspect
     mean = mean_of_known(item.record.ratings[aspect])
     score = record.verdict.scores[aspect]
-    rated = f"{aspect} {rounded(mean, 2)}"
+    rated = f"{aspect} {rounded(float(mean), 2)}"
     judged = f"{aspect} {rounded(score, 2)}"
     return f"{annotators}: {rated}", f"{furthest.label}: {judged}"
 
