@@ -233,9 +233,9 @@ def _samples_to_label(source: SampleSource, name: str) -> list[ToLabel]:
 def _read_benchmark(benchmark_part: str) -> list[ToLabel]:
     name, _, part = benchmark_part.partition("/")
     if name not in benchmark_registry.benchmarks():
-        hint = did_you_mean(name, benchmark_registry.benchmarks(), 0.6)
+        hint = did_you_mean(name, benchmark_registry.benchmarks(), 0.6) or ";"
         raise VievalError(
-            f"{benchmark_part}: no such file or benchmark{hint}; pass a samples "
+            f"{benchmark_part}: no such file or benchmark{hint} pass a samples "
             "file, or BENCHMARK/PART"
         )
     parts = [part] if part else benchmark_registry.benchmark(name).parts
