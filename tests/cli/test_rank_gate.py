@@ -244,7 +244,7 @@ def scored(**scores):
 
 
 UNASKED = [{"path": ["sample"], "status": "tool_error"}]
-NOT_ASKED = "it has scores, but its trace says that the judge was not asked, or that it failed (status ok)"
+NOT_ASKED = "it has scores, but its trace shows that the judge gave none (status ok)"
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,10 @@ def test_an_image_model_of_which_all_scores_are_the_same_counts_as_0_but_in_the_
     assert found.value == pytest.approx(np.tanh(np.arctanh(alone.value) / 2))
     assert found.low < found.value < found.high < alone.high
     assert paper.value == pytest.approx(paper_alone.value)
-    assert (found.reasons, found.zeros) == ((), ("B: the judge is constant",))
+    assert (found.reasons, found.zeros) == (
+        (),
+        ("B: all scores of the judge are equal",),
+    )
     assert str(found.coverage) == ""
 
 
@@ -122,7 +125,7 @@ def test_an_image_model_with_few_samples_or_constant_people_has_no_value_and_is_
     few = [o for o in rows if o.image_model == "B" or int(o.uid[1:]) < 9]
     alone = summarise(of_model(rows, "B")).estimates
     for some, reason in (
-        (flat, "A: the human mean is constant"),
+        (flat, "A: all mean ratings are equal"),
         (few, "A: needs 10 samples, got 9"),
     ):
         found = summarise(tuple(some)).estimates
@@ -177,23 +180,26 @@ def test_human_agreement_of_identical_raters_is_nearly_one():
 
 def test_an_undefined_cell_says_why_beside_it():
     made, named = tables(run(constant(observations(models=("A",)), "A")))
-    shown = {"corrected": "0.000", "table": "undefined (the judge is constant: A)"}
+    shown = {
+        "corrected": "0.000",
+        "table": "undefined (all scores of the judge are equal: A)",
+    }
     for name in ("corrected_all", "corrected_tasks", "table_1", "table_2_3"):
         [row] = [row for row in named[name].rows if row[1] == "mine"]
         assert row[-3:] == (shown[name.partition("_")[0]],) * 3, name
     found = [row[3:] for row in named["table_6"].rows]
-    assert found == [("undefined (the judge is constant)",) * 3]
+    assert found == [("undefined (all scores of the judge are equal)",) * 3]
     found = named["table_5_distance"].rows[0][-1]
     assert found == "undefined (at least two pairs are needed, got 1)"
     found = made.reasons[Key("T6", "t", "A", "mine", "spearman", "SC")]
-    assert found == "the judge is constant"
+    assert found == "all scores of the judge are equal"
     cells = [cell for table in made.tables for row in table.rows for cell in row]
     assert "undefined" not in cells
 
 
 def test_what_averages_leave_out_is_listed_with_the_reason():
     _, named = tables(run(constant(observations(models=("A", "B", "C")), "B")))
-    why = "the judge is constant, which counts as 0"
+    why = "all scores of the judge are equal, which counts as 0"
     assert named["left_out"].rows == (("t", "mine", "SC, PQ, O", "B", why),)
     assert "undefined" not in str(named["table_1"].rows)
     _, complete = tables(run(observations()))

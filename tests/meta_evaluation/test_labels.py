@@ -123,7 +123,13 @@ def test_tables_have_a_row_a_judge_and_one_a_skill_and_their_numbers_as_cells():
     assert whole.header == ("task", "judge", "scored", "exact", "pearson")
     assert whole.rows == (
         ("all", "x", "4", "4", "1.0000"),
-        ("all", "y", "4", "4", "undefined (the first variable is constant)"),
+        (
+            "all",
+            "y",
+            "4",
+            "4",
+            "undefined (all values of the first variable are equal)",
+        ),
     )
     shown = [row[:5] for row in skills.rows]
     assert shown == [("all", judge, "odd", "2", "2") for judge in "xy"]

@@ -81,7 +81,7 @@ def test_every_name_has_a_value_of_a_summary_and_of_the_whole(report):
 @pytest.mark.parametrize(
     ("samples", "fisher", "remark"),
     [
-        (12, 0, "counted as 0: SC m: the judge is constant"),
+        (12, 0, "counted as 0: SC m: all scores of the judge are equal"),
         (4, None, "undefined: SC m: needs 10 samples, got 4"),
     ],
 )

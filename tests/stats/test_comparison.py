@@ -262,7 +262,7 @@ def test_without_anything_defined_there_is_no_p(statistic):
 FIRST, SECOND, HUMAN = tables()
 LACKING = SECOND.copy()
 LACKING[0, 0] = NAN
-ONE_ONLY = "got 1 with a score from only one"
+ONE_ONLY = "got 1 with a score in only one"
 ENTRIES = "must have 7 entries .* `parts` 3 .* got 3"
 
 

@@ -33,7 +33,8 @@ class CompareOptions(SeedOptions, LabelOptions, BenchmarkOptions, PartialOptions
     """Options of `vieval compare`."""
 
     results: list[Path] = argument(
-        "folders of runs (lmms-eval's --output_path, with --log_samples), or cards"
+        "folders of runs (lmms-eval's --output_path, which requires --log_samples), or "
+        "cards"
     )
     out: OutputPath | None = flag("folder for the numbers as CSV and JSON")
     draws: int | None = flag(

@@ -104,8 +104,8 @@ class GateOptions(Options, group=("gate",)):
         "pass a build without checking whether the judge detects damaged images"
     )
     history: OutputPath | None = flag(
-        "append the gate's result to FILE (.jsonl), one per night, and check for a "
-        "slow fall",
+        "append the gate's result to FILE (.jsonl), one line per night, and check the "
+        "scores for a slow fall",
         metavar="FILE",
     )
     summary: OutputPath | None = flag(
@@ -131,8 +131,8 @@ class RankOptions(
     """Options of `vieval rank`."""
 
     inputs: list[Path] = argument(
-        "verdicts from vieval score, folders of runs (lmms-eval's --output_path, with "
-        "--log_samples), or folders of images, with --prompts"
+        "verdicts from vieval score, folders of runs (lmms-eval's --output_path, which "
+        "requires --log_samples), or folders of images (which require --prompts)"
     )
     prompts: Path | None = flag(
         "prompts of images in folders: a .txt, .csv or .jsonl file"

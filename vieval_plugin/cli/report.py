@@ -33,8 +33,8 @@ class ReportOptions(LabelOptions, BenchmarkOptions, CalibrationOptions, PartialO
     """Options of `vieval report`."""
 
     results: list[Path] = argument(
-        "verdicts from vieval score, or folders of runs: lmms-eval's --output_path, with "
-        "--log_samples, or VLMEvalKit's --work-dir"
+        "verdicts from vieval score, or folders of runs: lmms-eval's --output_path (which "
+        "requires --log_samples) or VLMEvalKit's --work-dir"
     )
     human: list[Path] = human_flag(" of your samples")
     out: OutputPath = flag(

@@ -198,7 +198,7 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
         judged = model_column.judge
         value = correlation(human, judged)
         if math.isnan(value):
-            constant.append(f"{model}: the judge is constant")
+            constant.append(f"{model}: all scores of the judge are equal")
             value = 0.0
         values.append(value)
         samples += len(model_column.groups)
@@ -321,7 +321,7 @@ def human_agreement(
             group_counts = counts(rated.groups)
             resampled.extend(leave_one_out_resampled(rated.ratings, group_counts))
             for rater in np.flatnonzero(np.isnan(per_annotator)):
-                reasons.append(f"{model}: rater {rater + 1} is constant")
+                reasons.append(f"{model}: all ratings of rater {rater + 1} are equal")
         average = fisher_average(values, resampled, n, reasons, options)
         paper = Estimate(paper_mean(papers), n=n, reasons=tuple(reasons))
         result[aspect] = bias_corrected(average), paper
@@ -383,14 +383,14 @@ def missing_value_reason(human: Floats) -> str:
     empty where it has.
 
     >>> missing_value_reason(np.arange(9.0)), missing_value_reason(np.arange(10.0)), missing_value_reason(np.zeros(20))
-    ('needs 10 samples, got 9', '', 'the human mean is constant')
+    ('needs 10 samples, got 9', '', 'all mean ratings are equal')
     """
     if not len(human):
         return "no sample has both ratings and a score"
     if len(human) < LEAST_FOR_A_CORRELATION:
         return f"needs {LEAST_FOR_A_CORRELATION} samples, got {len(human)}"
     if (human == human[0]).all():
-        return "the human mean is constant"
+        return "all mean ratings are equal"
     return ""
 
 

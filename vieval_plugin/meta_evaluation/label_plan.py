@@ -202,7 +202,7 @@ def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
         unit = "groups"
     advice = ""
     if len(chosen) < enough:
-        advice = f". With the images available, use --n {enough}"
+        advice = f". To come as close as your images allow, use --n {enough}"
     sentence = (
         f"a test requires {LEAST_FOR_A_TEST}, and a decision requires {LEAST_RATED} "
         "or all images"

@@ -104,7 +104,8 @@ def load(name_or_folder: str) -> Pack:
     if is_namesake and load(pack.name).hash != pack.hash:
         raise VievalError(
             f"{file}: {pack.name} is the name of a built-in pack with different "
-            "wording; choose another name (`vieval prompts copy` does)"
+            "wording; choose another name, or use `vieval prompts copy`, which names a "
+            "pack after its folder"
         )
     return pack
 

@@ -85,9 +85,8 @@ def open_table(location: str | Path) -> InputTable:
     image = format_of(head)
     if image:
         raise VievalError(
-            f"{path}: an image ({image}), "
-            "but a table is required; "
-            "pass its prompt with --prompt"
+            f"{path}: must be a table, got an image ({image}); to judge single images, "
+            "pass their prompt with --prompt"
         )
     text = head.decode(encoding_of(head), errors="ignore")
     if "\0" in text:

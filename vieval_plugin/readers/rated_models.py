@@ -87,7 +87,10 @@ def numbered_roles(role: str, files: Sequence[Path]) -> dict[str, Image]:
 
 def _ratings(values: Any, where: str) -> tuple[float, ...]:
     if not isinstance(values, list) or not values:
-        raise VievalError(f"{where}: must be a list of ratings; correct the file")
+        got = str(values)[:40]
+        raise VievalError(
+            f"{where}: must be a non-empty list of ratings, got {got}; correct the file"
+        )
     return tuple(
         rating(
             value,

@@ -304,7 +304,8 @@ def require_consistent(records: Iterable[Record]) -> None:
         reason = contradiction(record)
         if reason:
             raise VievalError(
-                f"{record.id}: {reason}; restore the file, or run the judge again"
+                f"{record.id}: {reason}; restore its file of verdicts, or run the judge "
+                "again"
             )
 
 
@@ -323,8 +324,8 @@ def contradiction(record: Record) -> str:
     scores = verdict.scores
     if scores and not was_asked(verdict):
         return (
-            "it has scores, but its trace says that the judge was not asked, or that "
-            f"it failed (status {status})"
+            "it has scores, but its trace shows that the judge gave none (status "
+            f"{status})"
         )
     if scores and not status.usable and scores.keys() >= set(source.aspects):
         return f"it has all scores, but its status is {status}"
@@ -372,7 +373,8 @@ def _trace_contradiction(record: Record) -> str:
     try:
         _, again = rerun(judge.program, sample, verdict)
     except VievalError as error:
-        return str(error).removeprefix(f"{sample.id}: ")
+        reason = str(error).removeprefix(f"{sample.id}: ")
+        return reason.partition("; ")[0]  # the caller knows a better remedy
     if again.status is Status.NOT_APPLICABLE:  # an image is not there any more
         return ""
     names = {*verdict.scores, *again.scores} - {*source.calibrated_scores}

@@ -522,6 +522,6 @@ def require_same_items(first: Floats, second: Floats) -> None:
     mismatch_count = int(np.count_nonzero(is_mismatch))
     if mismatch_count:
         raise ValueError(
-            "both must have scores for the same items, "
-            f"got {mismatch_count} with a score from only one"
+            "the two tables must have scores for the same items, "
+            f"got {mismatch_count} with a score in only one"
         )

@@ -89,16 +89,16 @@ def undefined(x: ArrayLike, y: ArrayLike) -> str:
         The reason; empty where the correlation is defined.
 
     >>> undefined([1, 2], [3, 3])
-    'the second variable is constant'
+    'all values of the second variable are equal'
     """
     x = np.asarray(x, dtype=float)
     y = np.asarray(y, dtype=float)
     if len(x) < 2:
         return f"at least two pairs are needed, got {len(x)}"
     if np.all(x == x[0]):
-        return "the first variable is constant"
+        return "all values of the first variable are equal"
     if np.all(y == y[0]):
-        return "the second variable is constant"
+        return "all values of the second variable are equal"
     return ""
 
 

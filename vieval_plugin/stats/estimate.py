@@ -148,8 +148,8 @@ def because(reasons: Sequence[str]) -> str:
     Args:
         reasons: `whose: why` each, or `why` alone.
 
-    >>> because(["SDEdit: the judge is constant", "Glide: the judge is constant", "no sample"])
-    'the judge is constant: SDEdit, Glide; no sample'
+    >>> because(["SDEdit: all scores of the judge are equal", "Glide: all scores of the judge are equal", "no sample"])
+    'all scores of the judge are equal: SDEdit, Glide; no sample'
     """
     owners: dict[str, list[str]] = {}
     for reason in reasons:

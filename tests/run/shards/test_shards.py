@@ -144,7 +144,7 @@ def test_stored_answers_are_no_calls(vieval, server, data, tmp_path):
     again = vieval(*arguments(data, tmp_path / "again", server, *SMALL)).out
     fresh = vieval(*arguments(data, tmp_path / "fresh", server, *SMALL, "--fresh")).out
     assert "model answers: 240 (from the cache: 240), tokens" in again
-    cached = " rows per second; 240 results came from the cache, which is faster; use"
+    cached = " rows per second; 240 results came from the cache, so new calls are slower; use"
     assert re.search(f"^rate: .*{cached} --fresh", again, re.MULTILINE)
     rate = r"^rate: ([0-9.,]+) rows and ([0-9.,]+) calls per second$"
     for printed in (first, fresh):

@@ -97,8 +97,8 @@ def _uids(folder: Path, part: str, samples: Iterable[Sample]) -> Mapping[str, st
     instructions = prepared or dict(_logged(folder, part))
     if not instructions:
         raise VievalError(
-            f"{folder}: no ImagenHub instructions found in its data folder or in logs "
-            f"in this folder; {ADVICE}"
+            f"{folder}: no ImagenHub instructions found in ImagenHub's data folder or "
+            f"in the logs here; {ADVICE}"
         )
     uid_by_instruction: dict[str, str] = {}
     for uid in sorted(instructions):
@@ -131,7 +131,7 @@ BENCHMARK = _FOLDER.benchmark(
     source=SOURCE,
     licence=LICENCE,
     note=(
-        "Votes from an arena on pairs of ImagenHub's edits. Human ratings of the same edits are "
-        "shown with the judges."
+        "Arena votes on pairs of ImagenHub edits. Human ratings of the same edits are shown next "
+        "to the judges."
     ),
 )

@@ -69,7 +69,8 @@ def read_ratings(paths: Sequence[Path]) -> HumanRatings:
             if first_row != row.where:
                 raise VievalError(
                     f"{row.where}: {annotator!r} already judged {aspect} of {identity} in "
-                    f"{first_row}; use one name per rater, and remove repeated judgements"
+                    f"{first_row}; give each annotator a name of their own, or remove the "
+                    "repeated judgement"
                 )
             where.setdefault(identity, row.where)
             if aspect == VOTE:

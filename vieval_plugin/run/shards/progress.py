@@ -93,8 +93,8 @@ class FolderProgress(Tally):
             note = ""
             if self.from_store:
                 note = (
-                    f"; {plural(self.from_store, 'result')} came from the cache, which is "
-                    "faster; use --fresh to judge without it"
+                    f"; {plural(self.from_store, 'result')} came from the cache, so new "
+                    "calls are slower; use --fresh to measure them"
                 )
             lines.append(
                 f"rate: {self.rate:,.1f} rows{calls} per second{remaining}{note}"
