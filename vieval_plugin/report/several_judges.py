@@ -166,20 +166,22 @@ def several_judges_sentence(
         None if str(board.judge) in contradictory else _best(board.comparison)
         for board in boards
     ]
-    if len(boards) == 2 and best[0] == best[1]:
+    if everyone == 2 and best[0] == best[1]:
         return ""
     winners = dict.fromkeys(filter(None, best))
     counts = {name: best.count(name) for name in winners}
-    judges = f"{number_word(len(boards))} judges"
+    judges = "judges"
     if len(boards) < everyone:
-        judges += " of quality"
+        judges = "judges of quality"
     models = {board.judge.model for board in boards if board.judge}
     if len(models) == 1 and "" not in models:
         judges += f" (all use {models.pop()})"
     if [*counts.values()] == [len(boards)]:
-        return f"All {judges} find {next(iter(counts))} significantly best."
+        count = "Both" if len(boards) == 2 else f"All {number_word(len(boards))}"
+        return f"{count} {judges} find {next(iter(counts))} significantly best."
     findings = _judges_findings(best, counts, boards)
-    return f"Of {judges}, {enumeration(findings)}."
+    count = number_word(len(boards))
+    return f"Of {count} {judges}, {enumeration(findings)}."
 
 
 def _judges_findings(
