@@ -170,21 +170,23 @@ def several_judges_sentence(
     for board in boards:
         is_silent = str(board.judge) in contradictory
         best.append(None if is_silent else _best(board.comparison))
-    if judge_count == 2 and len({*best}) == 1:
+    if all_judges == 2 and best[0] == best[1]:
         return ""
     winners = dict.fromkeys(filter(None, best))
     counts = {name: best.count(name) for name in winners}
-    judges = f"{number_word(judge_count)} judges"
+    count = number_word(judge_count)
+    judges = "judges"
     if judge_count < all_judges:
-        judges += " of quality"
+        judges = "judges of quality"
     models = {board.judge.model for board in boards if board.judge}
     if len(models) == 1 and "" not in models:
         judges += f" (all use {models.pop()})"
-    for winner, count in counts.items():
-        if count == judge_count:
-            return f"All {judges} find {winner} significantly best."
+    if list(counts.values()) == [judge_count]:
+        [winner] = counts
+        both = "Both" if judge_count == 2 else f"All {count}"
+        return f"{both} {judges} find {winner} significantly best."
     findings = _judges_findings(best, counts, boards)
-    return f"Of {judges}, {enumeration(findings)}."
+    return f"Of {count} {judges}, {enumeration(findings)}."
 
 
 def _judges_findings(
