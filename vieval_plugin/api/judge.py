@@ -410,8 +410,8 @@ class Judge:
 
     async def _awaited(self, samples: Sequence[Sample | Contest]) -> Verdicts:
         opened = self._opened()
-        begun = opened.loop.begin(self._judged(opened, samples))
-        return await asyncio.wrap_future(begun)
+        future = opened.loop.begin(self._judged(opened, samples))
+        return await asyncio.wrap_future(future)
 
 
 def _sample(image_model: str, number: int, image: Image, prompt: str) -> Sample:

@@ -56,10 +56,10 @@ def run(options: CompareOptions) -> int:
         require_writable(options.out / FINDING_FILES[-1])
     inputs: list[Any] = options.results
     cards = [path for path in options.results if is_card(path)]
-    others = [path for path in options.results if path not in cards]
-    if cards and others:
+    folders = [path for path in options.results if path not in cards]
+    if cards and folders:
         raise VievalError(
-            f"{others[0]} is not a model card, but {cards[0]} is; compare cards only with "
+            f"{folders[0]} is not a model card, but {cards[0]} is; compare cards only with "
             "cards (`vieval card` makes one)"
         )
     if cards:

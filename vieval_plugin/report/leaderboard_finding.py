@@ -292,8 +292,8 @@ def _first_of_several(board: Leaderboard) -> LeaderboardFinding:
     for winner in labels[:MOST_NAMED]:
         losers = [label for label in labels if comparison.beats(winner, label)]
         if losers:
-            named = named_or_counted(losers)
-            orders.append(f"{winner} is better than {named}.")
+            loser_names = named_or_counted(losers)
+            orders.append(f"{winner} is better than {loser_names}.")
     names = {"equal": named_or_counted(equal), "better": ""}
     outcome = Outcome.FIRST_OF_EQUALS
     if better:
@@ -425,9 +425,9 @@ def few_ratings(corrected: CorrectedRanking) -> str:
     for estimates in further:
         counts.append(f"{estimates.rated_units} of {estimates.generator}")
     if len(counts) > MOST_NAMED:
-        named = counts[: MOST_NAMED - 1]
-        unnamed = number_word(len(counts) - len(named))
-        counts = [*named, f"fewer than {LEAST_RATED} of {unnamed} others"]
+        first_counts = counts[: MOST_NAMED - 1]
+        unnamed = number_word(len(counts) - len(first_counts))
+        counts = [*first_counts, f"fewer than {LEAST_RATED} of {unnamed} others"]
     return (
         f"People rated {enumeration(counts)}. "
         f"At least {LEAST_RATED} of each generator, or all images, are needed"

@@ -415,8 +415,8 @@ def _failures_sentence(comparison: ReferenceComparison) -> str:
     more, fewer = comparison.evidence.more_failures
     p_text = p_sentence(more_failures_p(more, fewer))
     unit = comparison.ranking.unit
-    own = f"Only {mine} fails on {more} {unit}"
-    return f"{own}, only {reference} on {fewer} ({p_text})."
+    failures = f"Only {mine} fails on {more} {unit}"
+    return f"{failures}, only {reference} on {fewer} ({p_text})."
 
 
 def _enough(needed: float, units: str) -> str:

@@ -130,10 +130,10 @@ def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str
     sentences = [f"{first} and {second} agree on {count} pairs of images."]
     where_alike = agreement.right_where_alike
     if where_alike.defined:
-        both = percent_text(where_alike)
+        share = percent_text(where_alike)
         sentences.append(
             f"Where they agree and the ratings differ ({where_alike.n:,}), "
-            f"both are right in {both}."
+            f"both are right in {share}."
         )
     elsewhere = agreement.first_elsewhere
     if elsewhere.defined:
@@ -146,8 +146,8 @@ def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str
     rated_equal = agreement.rated_equal
     if rated_equal:
         have = "has" if rated_equal == 1 else "have"
-        rest = f"The other {rated_equal:,}"
-        sentences.append(f"{rest} {have} equal ratings.")
+        subject = f"The other {rated_equal:,}"
+        sentences.append(f"{subject} {have} equal ratings.")
     return [" ".join(sentences)]
 
 
@@ -183,8 +183,8 @@ def several_judges_sentence(
         judges += f" (all use {models.pop()})"
     if list(counts.values()) == [judge_count]:
         [winner] = counts
-        both = "Both" if judge_count == 2 else f"All {count}"
-        return f"{both} {judges} find {winner} significantly best."
+        subject = "Both" if judge_count == 2 else f"All {count}"
+        return f"{subject} {judges} find {winner} significantly best."
     findings = _judges_findings(best, counts, boards)
     return f"Of {count} {judges}, {enumeration(findings)}."
 

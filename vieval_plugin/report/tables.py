@@ -245,8 +245,8 @@ def marks_of(board: Leaderboard, system: str) -> tuple[str, ...]:
     marks = []
     if positions and positions[0] != positions[1]:
         dropped, worst = (position or "not ranked" for position in positions)
-        places = f"{dropped} without them, {worst} with them"
-        marks.append(f"{PLACE_DEPENDS}: {places}")
+        ranks_text = f"{dropped} without them, {worst} with them"
+        marks.append(f"{PLACE_DEPENDS}: {ranks_text}")
     if system in board.not_above_constant:
         marks.append(NOT_ABOVE_CONSTANT)
     same_answer = board.same_answers.get(system)
@@ -450,8 +450,8 @@ def contest_table(ranking: ContestRanking) -> Table:
     if board.comparison.reason:
         why = f"; no ranking: {board.comparison.reason}"
     subject = f"{board.benchmark}/{board.part}, contests by {board.judge}{source}"
-    answered = f"{votes.answered_pairs} of {votes.pairs_asked} pairs answered"
-    title = f"{subject}: Bradley-Terry with ties (Davidson){tie}; {answered}{why}"
+    pair_count = f"{votes.answered_pairs} of {votes.pairs_asked} pairs answered"
+    title = f"{subject}: Bradley-Terry with ties (Davidson){tie}; {pair_count}{why}"
     header = ("rank", "image model", "log strength [95%]", "expected wins", "pairs")
     return Table("contests", title, header, tuple(rows))
 

@@ -98,8 +98,8 @@ class ScoreSummary:
         models = [f"{model} {mean:.3f}".strip() for mean, model in shown_means]
         if hidden := len(means) - len(shown_means):
             models.append(f"{hidden} more below")
-        over = " over images" if self.has_several_images else ""
-        return f"{judge}, mean {aspect}{over}: {', '.join(models)}"
+        scope = " over images" if self.has_several_images else ""
+        return f"{judge}, mean {aspect}{scope}: {', '.join(models)}"
 
     def lines(self) -> list[str]:
         """One table line per image model and, with several kinds, one per kind of each;

@@ -105,9 +105,9 @@ def items_of(runs: Sequence[Run], by_prompt: bool = False) -> list[GalleryItem]:
 
 def _worth(judgements: Sequence[Judgement]) -> float:
     disagreements = [judgement.disagreement for judgement in judgements]
-    known = [distance for distance in disagreements if not math.isnan(distance)]
-    if known:
-        return max(known)
+    distances = [distance for distance in disagreements if not math.isnan(distance)]
+    if distances:
+        return max(distances)
     places = ((judgement.record.id, judgement.quantile) for judgement in judgements)
     by_sample = grouped(place for place in places if not math.isnan(place[1]))
     most = 0.0
