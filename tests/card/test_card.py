@@ -193,8 +193,9 @@ def test_no_more_calls_than_planned(options, tmp_path, vieval):
     made, same = map(int, re.search(form, printed.err).groups())
     assert made == asked
     assert answers <= made + same <= answers + 4
-    said = "fake agrees with the planted order better than giving every image"
-    assert f"{said} the same score would" in printed.out
+    # its interval includes 0
+    said = "fake is not shown to be better than giving every image the same score."
+    assert said in printed.out
 
 
 def test_a_card_by_batches_is_that_of_calls(options, tmp_path, vieval, monkeypatch):
