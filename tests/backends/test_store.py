@@ -504,3 +504,15 @@ def test_spools_of_a_store_behind_a_link_lie_beside_the_store(tmp_path, hasty):
         other.execute("COMMIT")
     kept.close()
     assert Store(real).get("k") == Text("x")
+
+
+def test_two_stores_of_a_process_keep_the_locks_of_each_other(tmp_path):
+    """Another process that closes last would remove the log under them."""
+    path = tmp_path / "replies.sqlite"
+    stores = [Store(path), Store(path)]
+    script = "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute('{}'); d.close()"
+    script = script.format("SELECT count(*) FROM replies")
+    subprocess.run([sys.executable, "-c", script, str(path)], check=True)
+    assert path.with_name("replies.sqlite-wal").exists()
+    for opened in stores:
+        opened.close()

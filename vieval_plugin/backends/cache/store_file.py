@@ -12,6 +12,7 @@ import os
 import secrets
 import sqlite3
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -43,6 +44,9 @@ _TABLES = (
 
 _Result = TypeVar("_Result")
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
+_opening = threading.Lock()
+#: Device and inode of each store that this process has opened.
+_opened_files: set[tuple[int, int]] = set()
 
 
 class NoLocks(VievalError):
@@ -121,9 +125,29 @@ def is_locked(error: sqlite3.Error) -> bool:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    _refuse_others(path)
-    # SQLite gives the files beside it (-wal, -shm) the mode of this one
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    with _opening:
+        # to close a file drops all locks that this process has on it, those of its other
+        # connections too; another process would then remove the log that they write
+        if _identity(path) not in _opened_files:
+            _refuse_others(path)
+            # SQLite gives the files beside it (-wal, -shm) the mode of this one
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        database = _connection(path)
+        _opened_files.add(_identity(path))
+    return database
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Device and inode of a file; (0, 0) if it does not exist."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return status.st_dev, status.st_ino
+
+
+def _connection(path: Path) -> sqlite3.Connection:
+    """Connect to a file that is a store or empty, and create missing tables."""
     database = sqlite3.connect(
         path,
         timeout=TURN,
