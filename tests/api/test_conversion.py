@@ -289,3 +289,12 @@ def test_the_kind_of_a_mapping_is_told_by_its_images_and_texts():
     }
     judged = conversion.samples([{"images": images, "texts": {"prompt": "a"}}, edit])
     assert [sample.kind for sample in judged] == ["tig", "tie"]
+
+
+def test_one_image_of_a_file_has_many_prompts(tmp_path):
+    """Pillow reads a file when it is first used, and not in several threads at once."""
+    noise(size=(600, 600)).save(tmp_path / "a.png")
+    for _ in range(5):
+        with PIL.Image.open(tmp_path / "a.png") as picture:
+            [converted], _ = conversion.columns({"images": [picture] * 16}, "a")
+        assert len({id(image) for image in converted}) == 1

@@ -277,9 +277,19 @@ def _converted(name: str, values: list[Any], form: Format) -> list[Image]:
         value = values[number]
         return call_numbered(name, number, image, value, form)
 
-    if len(values) < _WORTH_THREADS:
-        return list(map(convert, range(len(values))))
-    return convert_in_threads(convert, len(values))
+    # one image may have many prompts, and Pillow cannot read one in several threads
+    positions: dict[int, int] = {}
+    for number, value in enumerate(values):
+        positions.setdefault(id(value), number)
+    distinct = list(positions.values())
+    if len(distinct) < _WORTH_THREADS:
+        converted = list(map(convert, distinct))
+    else:
+        converted = convert_in_threads(
+            lambda index: convert(distinct[index]), len(distinct)
+        )
+    images = dict(zip(positions, converted, strict=True))
+    return [images[id(value)] for value in values]
 
 
 def convert_in_threads(convert: Callable[[int], T], count: int) -> list[T]:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import Any, TypeVar
 
 from vieval_plugin.backends.cache import store_file
@@ -458,9 +459,13 @@ class Store:
             raise self._failed(error) from None
 
     def _failed(self, error: Exception) -> VievalError:
+        name = quote(str(self.path))
+        remedy = f"run `mv {name} {quote(f'{self.path}.old')}` to start a new one"
+        if "full" in str(error) or "No space" in str(error):
+            remedy = "free disk space"
         return VievalError(
-            f"{self.path}: the reply cache failed ({error}); free disk space, or set "
-            "store.path to another file"
+            f"{self.path}: the reply cache failed ({error}); {remedy}, or set store.path to "
+            "another file"
         )
 
 
