@@ -16,6 +16,7 @@ from tests.backends.metric_asks import METRICS, ask, file_of, measure, picture, 
 from tests.backends.value_heads import near, values
 from tests.refusals import refusal, refuses
 from tests.tables import table
+from tests.work import until
 from vieval_plugin.backends import weights
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
@@ -336,15 +337,19 @@ def test_the_name_of_weights_from_the_hub_has_its_commit():
 
 
 def test_a_run_that_ends_early_has_stored_its_batches(models, tmp_path, monkeypatch):
-    store, kept, compute = Store(tmp_path / "s"), [], NetworkInstrument.compute
-    counting = lambda one, rows: (
-        kept.append(len(list(store.export()))) or compute(one, rows)
-    )
-    monkeypatch.setattr(NetworkInstrument, "compute", counting)
+    store = Store(tmp_path / "s")
+    compute = NetworkInstrument.compute
+    batches = itertools.count()
+
+    def waiting(one, rows):
+        # the results of two batches may be written while the next is computed
+        least = 4 * next(batches) - 8
+        until(lambda: len(list(store.export())) >= least)
+        return compute(one, rows)
+
+    monkeypatch.setattr(NetworkInstrument, "compute", waiting)
     asks = [ask("clip_i", n) for n in range(24)]
     found = measure(scorers(models, batch_size=4), asks[:16], store)
-    # the results of a batch may be written while the next is computed
-    assert all(count >= 4 * number - 8 for number, count in enumerate(kept))
     usage = Usage()
     assert measure(scorers(models, batch_size=4), asks, store, usage)[:16] == found
     assert usage.cached == 16
