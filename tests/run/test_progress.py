@@ -109,7 +109,8 @@ def test_unread_and_repeated_are_told(verdicts, unread_count, confirmed_count, t
     lines = counted(*replies, *[twice] * confirmed_count, *scored).lines()
     shouted = [line for line in lines if re.match("[A-Z]+ [A-Z]", line)]
     advice = "use a server that enforces JSON schemas"
-    assert shouted == [f"{beginning}; {advice}" for beginning in told]
+    remedies = {"U": f"{advice}, or a stronger model", "A": advice}
+    assert shouted == [f"{beginning}; {remedies[beginning[0]]}" for beginning in told]
 
 
 def test_a_judge_whose_answers_are_cut_needs_room_and_no_schema():

@@ -174,7 +174,9 @@ class Progress:
         confirmed = self.findings[CONFIRMED]
         lines = []
         if verdicts >= _FEWEST_VERDICTS and unread > _MOST_UNREAD * verdicts:
-            remedy = _LONGER if self.cut > unread / 2 else _SCHEMAS
+            remedy = (
+                _LONGER if self.cut > unread / 2 else f"{_SCHEMAS}, or a stronger model"
+            )
             lines.append(
                 f"UNREADABLE REPLIES: {unread} of {plural(verdicts, 'verdict')}; "
                 f"{remedy}"

@@ -319,7 +319,9 @@ def test_what_cannot_be_done_is_told_first(vieval, server, data, out):
     out.unlink()
     table = pyarrow.table({"uid": ["1"], "prompt": ["x"]})
     parquet.write_table(table, data / "part-9.parquet")
-    assert "part-9.parquet: no column 'image'" in vieval(*command, code=1).err
+    told = vieval(*command, code=1).err
+    assert "part-9.parquet: no column 'image'" in told
+    assert "; all files must have the columns of " in told
     assert server.stats()["requests"] == 0
 
 

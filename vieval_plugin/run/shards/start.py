@@ -323,13 +323,17 @@ def _fields(
     """The columns by what they are, from the first file; VievalError where one that is new lacks
     one of them.
     """
-    fields = fields_of(table_of(files[0], root, indexes), request.columns or {})
-    map_in_threads(
-        lambda file: require_columns(
-            table_of(file, root, indexes), fields.columns.values()
-        ),
-        new_files,
-    )
+    first = table_of(files[0], root, indexes)
+    fields = fields_of(first, request.columns or {})
+
+    def require_same_columns(file: InputFile) -> None:
+        try:
+            require_columns(table_of(file, root, indexes), fields.columns.values())
+        except VievalError as error:
+            needed = f"all files must have the columns of {first.name}"
+            raise VievalError(f"{error}; {needed}") from None
+
+    map_in_threads(require_same_columns, new_files)
     return fields
 
 
