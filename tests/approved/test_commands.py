@@ -57,7 +57,7 @@ def test_files_of_another_sort(approve):
         "vieval rank flat.csv",
         "vieval rank alone.jsonl",
         "vieval anchor check v.jsonl",
-        "vieval anchor make v.jsonl --n 5 --out a.jsonl --model m --base-url http://127.0.0.1:9/v1",
+        "vieval anchor make v.jsonl --n 5 --out a.jsonl",
         "vieval filter samples.jsonl --where 'PQ > 0' --out kept",
         "vieval show v.jsonl p9",
     )

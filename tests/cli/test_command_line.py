@@ -24,6 +24,7 @@ from tests.work import run_process
 from vieval_plugin import Backbone, cli, config, evaluate
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import build_parser, main
+from vieval_plugin.judges import registry as judges
 from vieval_plugin.prompts import packs
 from vieval_plugin.readers import download
 
@@ -87,6 +88,17 @@ def test_prompts_show_has_every_template_of_a_pack_word_for_word(capsys, name):
     one = shown(capsys, "prompts", "show", name, first)
     assert f"# {first} (" in one
     assert not any(f"# {other} (" in one for other in others)
+
+
+def test_prompts_list_has_all_settings_of_each_judge(capsys):
+    listed = shown(capsys, "prompts", "list").splitlines()
+    settings = {
+        name: rest for name, _, *rest in (re.split(r",? +", it) for it in listed)
+    }
+    assert settings.keys() == set(packs.built_in())
+    for name, found in settings.items():
+        assert tuple(found) == judges.judge(packs.load(name).judge).settings
+    assert "text_first" in settings["viescore/v1"]
 
 
 # What a reader has to read and a user to choose from stays small (`tests/bounds.py`).

@@ -44,6 +44,18 @@ def test_what_is_ready_and_what_the_rest_needs(vieval, server):
     assert not has(needs, ".*viescore")
 
 
+def test_a_judge_that_cannot_begin_is_not_offered(vieval, server, tmp_path):
+    options = tmp_path / "vieval.yaml"
+    options.write_text("judges: {viescore: {pack: nowhere}}")
+    flags = ("--config", options, "--base-url", server.base_url)
+    _, can, needs, _ = parts(vieval("doctor", *flags).out)
+    assert not has(can, ".*(hpsv3|edit_reward|viescore)")
+    assert has(needs, ".*viescore by fake: nowhere: not a prompt pack")
+    for name in ("hpsv3", "edit_reward"):
+        [line] = [line for line in needs if name in line]
+        assert "torch" in line or "its training prompt is not included" in line
+
+
 LACKING = {
     "score images with ssim, psnr": "metrics",
     "score images with clip_score": "scorers",

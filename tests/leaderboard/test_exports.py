@@ -7,10 +7,15 @@ import jsonschema
 import pytest
 import yaml
 
+from tests.benchmarks import folders
+from tests.brightness import by_brightness
 from tests.builders import a_verdict_file, some_scores
+from tests.fake_server import FakeServer, named
 from tests.leaderboard import cards
 from tests.playing import prepared
 from tests.stored_results import csv_rows
+
+write = folders.write  # a fixture
 
 
 @pytest.fixture(scope="module")
@@ -151,10 +156,27 @@ def test_the_hub_gets_a_file_a_model(measured, vieval, tmp_path, monkeypatch):
     registered = yaml.safe_load((tmp_path / "eval.yaml").read_text())
     entries = yaml.safe_load(path.read_text())
     assert {entry["dataset"]["id"] for entry in entries} == {"lab/imagenhub"}
+    assert registered["description"].startswith(
+        "Agreement of image judges with people on ImagenHub. Source: Ku et al., "
+    )
     tasks = {task["id"] for task in registered["tasks"]}
-    assert {entry["dataset"]["task_id"] for entry in entries} <= tasks
+    assert {entry["dataset"]["task_id"] for entry in entries} == tasks
     assert all(-1 <= entry["value"] <= 1 for entry in entries)
     assert "95% interval" in entries[0]["notes"]
+
+
+def test_the_hub_registers_only_what_has_values(vieval, tmp_path, write):
+    ratings = {"PQ": ["rater1", "rater2", "rater3"]}
+    signs = write(folders.SIGNS, folders.rating_rows(), ratings=ratings)
+    out = tmp_path / "v.jsonl"
+    with FakeServer(reply=by_brightness()) as server:
+        vieval("score", "--benchmark", signs, "--out", out, *named(server))
+    flags = ("--to", "hub-eval-results", "--dataset", "lab/signs", "--benchmark", signs)
+    vieval("export", out, *flags, "--out", tmp_path / "hub")
+    registered = yaml.safe_load((tmp_path / "hub" / "eval.yaml").read_text())
+    assert [task["id"] for task in registered["tasks"]] == ["all_PQ"]
+    description = "Agreement of image judges with people on Street signs."
+    assert registered["description"] == description
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ folders that trainers read.
 import PIL.Image
 import pytest
 
+from tests.benchmarks import folders
 from tests.builders import a_provenance, a_sample, a_verdict
 from tests.pictures import plain
 from tests.refusals import refusal
@@ -12,6 +13,8 @@ from tests.stored_results import read_lines
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.run.verdict_lines import write_verdicts
 from vieval_plugin.training.preference_pairs import PreferencePair, write_pair_folders
+
+write = folders.write  # a fixture
 
 SCORES = {"p0": (0.2, 0.9, 0.5), "p1": (0.5, 0.5, 0.5), "p2": (0.6, None, 0.4)}
 """By prompt, the score of each of three candidates; None for a failure."""
@@ -168,16 +171,20 @@ def test_a_margin_that_is_none_is_wrong_usage(export, capsys, margin):
         ("duels", "duels: unknown benchmark, so its licence for training is unknown"),
         ("winoground", "winoground: its licence does not allow training ("),
         ("mmrb2", "mmrb2: its licence does not allow training ("),
+        ("signs", "signs: its licence does not allow training (CC0-1.0)"),
     ],
 )
-def test_unlicensed_images_stay_here(command, benchmark, reason, tmp_path, vieval):
+def test_unlicensed_images_stay_here(
+    command, benchmark, reason, tmp_path, vieval, write
+):
     about = {"benchmark": benchmark, "prompt": "a"}
     judged = [a_sample(image_model=name, **about) for name in ("mine", "theirs")]
     scored = [a_verdict(score, ("O",)) for score in (0.2, 0.8)]
     source = a_provenance("t2i_eval", aspects=("O",), settings=("paper",))
     write_verdicts(tmp_path / "b.jsonl", judged, scored, source)
     export = f"export {command} {tmp_path}/b.jsonl --out {tmp_path}/p.jsonl"
-    [line] = vieval(export, code=1).err.splitlines()
+    own = write(folders.SIGNS, folders.rating_rows())
+    [line] = vieval(export, "--benchmark", own, code=1).err.splitlines()
     assert reason in line
     assert not (tmp_path / "p.jsonl").exists()
 

@@ -145,15 +145,15 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
         for queue in queues
         if index < len(queue)
     ]
-    judged = _samples(lookup, in_turn[:n])
-    if len(judged) >= LEAST_ITEMS:
-        return judged
+    chosen = in_turn[:n]
+    if len(chosen) >= LEAST_ITEMS:
+        return _samples(lookup, chosen)
     next_step = "judge more images"
     if len(in_turn) >= LEAST_ITEMS:
         next_step = f"use --n {LEAST_ITEMS} or more"
     raise VievalError(
         f"an anchor requires at least {LEAST_ITEMS} samples with an answer, "
-        f"got {len(judged)}; {next_step}"
+        f"got {len(chosen)}; {next_step}"
     )
 
 

@@ -23,6 +23,9 @@ Parts: TypeAlias = Mapping[str, int | None]
 #: Function of a root and a part that gives samples or contests.
 Load: TypeAlias = Callable[[Path, str], Sequence[Judged]]
 
+#: Source of a benchmark whose author did not set one.
+USER_SOURCE = "the user"
+
 #: Names by name.
 Names: TypeAlias = Mapping[str, str]
 

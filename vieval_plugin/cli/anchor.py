@@ -75,9 +75,10 @@ def make(options: MakeOptions) -> int:
     require_suffix(options.out, (".jsonl",))
     require_writable(options.out, reads=options.results)
     lookup = open_results(options.results)
-    backbone_named = partial(named_backbone, options)
-    judge, current = judge_today(source_of(lookup), config.current(), backbone_named)
+    source = source_of(lookup)
     judged = anchor_samples(lookup, options.n, SEED)
+    backbone_named = partial(named_backbone, options)
+    judge, current = judge_today(source, config.current(), backbone_named)
     if options.copy_images:
         judged = copy_images(judged, options.out.with_suffix(".images"))
     repeats = judged_again(judged, judge, current, REPEATS, tell, bar=True)

@@ -329,7 +329,10 @@ def _abilities(options: Config, servers: Sequence[ServerFindings]) -> Iterator[A
 
     judges: dict[Ability, list[str]] = {}
     for name, spec in judge_registry.judges().items():
-        judges.setdefault(_scoring(spec, servers), []).append(name)
+        ability = _scoring(spec, servers)
+        if not ability.needs:
+            ability = replace(ability, needs=_preparation_error(name, options))
+        judges.setdefault(ability, []).append(name)
     for ability, names in sorted(judges.items(), key=lambda item: item[0].job):
         yield Ability(ability.job.format(", ".join(names)), ability.needs)
     prepared, unprepared = _benchmarks_by_state(options.data_folder())
@@ -371,6 +374,18 @@ def _scoring(spec: JudgeSpec, servers: Sequence[ServerFindings]) -> Ability:
             "score images with {} (weights are downloaded on first use)", needs
         )
     return Ability("score images with {}", _missing_package(spec.name))
+
+
+def _preparation_error(name: str, options: Config) -> str:
+    """The error with which each run of a judge would end; empty without one."""
+    from vieval_plugin.run.prepare import prepare
+    from vieval_plugin.text.errors import VievalError
+
+    try:
+        prepare(name, None, options)
+    except VievalError as error:
+        return str(error).removeprefix(f"{name}: ")
+    return ""
 
 
 def _scoring_by_model(spec: JudgeSpec, servers: Sequence[ServerFindings]) -> Ability:

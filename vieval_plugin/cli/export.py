@@ -75,6 +75,7 @@ class ExportOptions(BenchmarkOptions, PartialOptions):
 
 
 def run(options: ExportOptions) -> int:
+    from vieval_plugin.benchmarks import registry as benchmark_registry
     from vieval_plugin.media.files import require_suffix, require_writable
     from vieval_plugin.results.lookup import open_results
     from vieval_plugin.text.escaping import say
@@ -89,6 +90,8 @@ def run(options: ExportOptions) -> int:
         require_suffix(options.out, formats)
         require_writable(options.out, reads=[*options.pairs, *options.results])
     _require_one_export(options)
+    for folder in options.benchmark:
+        benchmark_registry.benchmark(folder)
     lookup = open_results(options.pairs or options.results, options.partial)
     say(*(f"note: {note}" for note in lookup.notes))
     if options.pairs:

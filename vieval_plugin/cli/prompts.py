@@ -61,18 +61,20 @@ class ImportOptions(Options):
 def list_packs(options: ListOptions) -> int:
     """List the built-in packs.
 
-    Each line has the pack's hash.
+    Each line has the pack's hash and the settings of its judge.
 
     Examples:
         # list all packs
         vieval prompts list
     """
+    from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.prompts import packs
     from vieval_plugin.text.escaping import say
 
     for name in packs.built_in():
         pack = packs.load(name)
-        say(f"{name}  {pack.hash}  {', '.join(pack.settings)}".rstrip())
+        settings = judge_registry.judge(pack.judge).settings
+        say(f"{name}  {pack.hash}  {', '.join(settings)}".rstrip())
     return 0
 
 

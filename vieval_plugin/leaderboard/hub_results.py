@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from vieval_plugin.benchmarks.benchmark import USER_SOURCE, Benchmark
 from vieval_plugin.leaderboard.every_eval_ever import Publication, file_name
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.findings import Leaderboard
@@ -24,7 +25,6 @@ from vieval_plugin.text.versions import VERSION
 from vieval_plugin.text.yaml_json import JsonObject
 
 _FRAMEWORK = "vieval"
-_DESCRIPTION = "Agreement of image judges with people."
 
 
 def export(
@@ -48,23 +48,38 @@ def export(
     Raises:
         VievalError: there is no agreement, or that of several benchmarks, or a file cannot be written.
     """
-    sections = [section for section in report.sections if section.headlines]
-    if len(sections) != 1:
-        names = ", ".join(section.benchmark.name for section in sections) or "none"
+    all_results = [
+        (section, _results(section, publication, dataset))
+        for section in report.sections
+    ]
+    measured = [(section, results) for section, results in all_results if results]
+    if len(measured) != 1:
+        names = ", ".join(section.benchmark.name for section, _ in measured) or "none"
         raise VievalError(
             "--to hub-eval-results requires verdicts on one rated benchmark, "
             f"the one in --dataset, got {names}"
         )
-    [section] = sections
+    [(section, results)] = measured
     paths = []
-    for run in section.runs:
-        entries = list(_entries(section, run, publication, dataset))
-        if entries:
-            name = "_".join([section.benchmark.name, *run.setting.split()])
-            model = folder / file_name(run.model or run.label)
-            path = model / ".eval_results" / f"{file_name(name)}.yaml"
-            paths.append(_write_yaml(path, entries))
-    return [*paths, _write_yaml(folder / "eval.yaml", _registration(section))]
+    for run, entries in results:
+        name = "_".join([section.benchmark.name, *run.setting.split()])
+        model = folder / file_name(run.model or run.label)
+        path = model / ".eval_results" / f"{file_name(name)}.yaml"
+        paths.append(_write_yaml(path, entries))
+    all_entries = [entry for _, entries in results for entry in entries]
+    registration = _registration(section.benchmark, all_entries)
+    return [*paths, _write_yaml(folder / "eval.yaml", registration)]
+
+
+def _results(
+    section: Section, publication: Publication, dataset: str
+) -> list[tuple[Run, list[JsonObject]]]:
+    """Return the entries of each judge that has a number on the benchmark."""
+    results = [
+        (run, list(_entries(section, run, publication, dataset)))
+        for run in section.runs
+    ]
+    return [(run, entries) for run, entries in results if entries]
 
 
 def _entries(
@@ -107,13 +122,18 @@ def _task_id(board: Leaderboard) -> str:
     return "_".join(filter(None, (board.part, board.aspect)))
 
 
-def _registration(section: Section) -> JsonObject:
-    """Registration file at the root of a data set, to whose tasks results refer."""
-    benchmark = section.benchmark
-    ids = dict.fromkeys(map(_task_id, section.headlines))
+def _registration(benchmark: Benchmark, entries: Sequence[JsonObject]) -> JsonObject:
+    """Registration file at the root of a data set, with the tasks of all results."""
+    ids = dict.fromkeys(entry["dataset"]["task_id"] for entry in entries)
+    name = benchmark.title or benchmark.name
+    description = benchmark.page_words(
+        f"Agreement of image judges with people on {name}."
+    )
+    if benchmark.source != USER_SOURCE:
+        description = f"{description} Source: {benchmark.source}."
     return {
-        "name": benchmark.title or benchmark.name,
-        "description": f"{section.page_words(_DESCRIPTION)} {benchmark.source}",
+        "name": name,
+        "description": description,
         "evaluation_framework": _FRAMEWORK,
         "tasks": [{"id": name, "config": "default", "split": "test"} for name in ids],
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.benchmarks.benchmark import USER_SOURCE, Benchmark
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.findings import Findings
@@ -117,7 +117,7 @@ OWN_SAMPLES = Benchmark(
     load=_raise_elsewhere,
     missing=lambda root, part: [],
     report=OfOwnSamples(),
-    source="the user",
+    source=USER_SOURCE,
     licence="the user's",
     trainable=True,
     note=(

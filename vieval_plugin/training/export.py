@@ -131,8 +131,8 @@ def require_trainable(judged: Sequence[Record]) -> None:
         if benchmark is None:
             raise VievalError(
                 f"{name}: unknown benchmark, so its licence for training is unknown; "
-                "set VIEVAL_BENCHMARKS to the folder of its benchmark.yaml, or "
-                "install its package"
+                "pass --benchmark FOLDER with its benchmark.yaml, set VIEVAL_BENCHMARKS, "
+                "or install its package"
             )
         if not benchmark.trainable:
             reason = f"its licence does not allow training ({benchmark.licence})"

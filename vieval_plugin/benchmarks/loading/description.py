@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from vieval_plugin.benchmarks.benchmark import USER_SOURCE
 from vieval_plugin.benchmarks.loading.lmms_eval_task import HostTask
 from vieval_plugin.benchmarks.loading.two_by_two import STATISTICS as TWO_BY_TWO
 from vieval_plugin.judges.contests import SCHEMES
@@ -111,7 +112,7 @@ class Description(StrictModel):
     parts: PartsSection | None = None
     statistics: tuple[str, ...] = ()
     by_image_model: bool | None = None
-    source: str = "the user"
+    source: str = USER_SOURCE
     licence: str = "unknown (ask its authors)"
     trainable: bool = False
     synthetic: bool = False
