@@ -398,8 +398,8 @@ def undefined_reason(human: Floats, judge: Floats) -> str:
     """Reason why a judge's correlation with human means is undefined; empty where it is defined."""
     return (
         undefined(human, judge)
-        .replace("first variable", "human mean")
-        .replace("second variable", "judge")
+        .replace("values of the first variable", "mean ratings")
+        .replace("values of the second variable", "scores of the judge")
     )
 
 

@@ -89,7 +89,8 @@ def _aspect_numbers(
     resampled = _resampled_statistics(
         table, groups, reference, f"{run.benchmark}/{part}", options
     )
-    reason = undefined(means, reference).replace("first variable", "judge")
+    reason = undefined(means, reference)
+    reason = reason.replace("values of the first variable", "scores of the judge")
     for (name, statistic), resamples in zip(
         _STATISTICS.items(), resampled, strict=True
     ):
