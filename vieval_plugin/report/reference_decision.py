@@ -184,7 +184,8 @@ def require_comparable(comparison: ReferenceComparison) -> None:
     bias = comparison.bias
     if comparison.pair or (bias and bias.contradictory):
         return
-    if comparison.is_unread or comparison.evidence.more_failures[0]:
+    evidence = comparison.evidence
+    if comparison.is_unread or evidence.more_failures[0] or evidence.lacks_scores:
         return
     ranking = comparison.ranking
     reasons = ranking.reasons_of(comparison.generators)
@@ -239,7 +240,7 @@ def _measured_sentences(comparison: ReferenceComparison) -> str:
         share = share_of_level(comparison.level / 2)
         low_text = _bound(evidence.scored.low)
         measured += f" With one more bad prompt: {low_text} (one-sided {share} bound)."
-    if any(evidence.more_failures):
+    if any(evidence.more_failures) or evidence.lacks_scores:
         penalised = evidence.penalised
         change = _signed(penalised.value)
         if not math.isnan(penalised.low):
