@@ -342,13 +342,20 @@ def _undecided_reason(comparison: ReferenceComparison, again: str) -> str:
     reason = ranking.comparison.compared.undecided_reason
     if reason:
         return reason
-    pair = comparison.pair
-    if ranking.measure.uses_ratings and pair and math.isnan(pair.adjusted):
+    if ranking.measure.uses_ratings and not _ratings_decide(comparison):
         return (
             f"at least {LEAST_RATED} {unit} of each generator, "
             "or all images, are needed"
         )
     return ""
+
+
+def _ratings_decide(comparison: ReferenceComparison) -> bool:
+    """Return whether the ratings suffice; failures decide also where they compare nothing."""
+    pair = comparison.pair
+    if not pair:
+        return _fails_more_often(comparison.evidence)
+    return not math.isnan(pair.adjusted)
 
 
 def _fails_more_often(evidence: GateEvidence) -> bool:
