@@ -253,4 +253,4 @@ def test_no_score_is_made_up_for_a_row_without_one():
 def test_a_contest_that_failed_counts_once(tmp_path):
     votes = ["first"] * 20 + [Status.REFUSAL] * 10
     lines = rank(a_contest_file(tmp_path / "v.jsonl", votes)).lines
-    assert "10 of 30 verdicts have no score (10 refusal)." in lines[1]
+    assert "10 of 30 verdicts failed (10 refusal)." in lines[1]

@@ -110,6 +110,24 @@ def test_uids_of_other_prompts(approve):
     assert "prompt 11 of" not in page
 
 
+def test_no_prompt_in_common(approve):
+    rows = []
+    labels = []
+    for model, n in product(PAIR, range(16)):
+        failed = model == "borealis" and n < 8
+        uid = f"{model}{n}"
+        prompt = f"prompt {n} of {model}"
+        rows.append((uid, model, prompt, Status.REFUSAL if failed else n / 20))
+        labels.append({"uid": uid, "generator": model, "value": n / 20})
+    write_prompts("v.jsonl", rows)
+    a_label_file(labels=labels)
+    approve(
+        "vieval rank v.jsonl",
+        "vieval rank v.jsonl --human labels.csv",
+        "vieval rank v.jsonl --human labels.csv --margin 0.1",
+    )
+
+
 def test_files_refused(approve):
     lines = a_verdict_file(aurora=[0.5] * 4).read_text().splitlines()
     texts = {

@@ -41,7 +41,7 @@ def test_a_process_as_users(results_of, lmms_eval, ratings_folder, cig_logs, tmp
         run = lmms_eval("--config", path, data=ratings_folder, options=options)
     assert run.returncode == 1, run.stderr[-2000:]
     lines = run.stderr.splitlines()
-    ending = "2 of 2 verdicts have no score because calls FAILED (see above)"
+    ending = "2 of 2 verdicts failed because calls FAILED (see above)"
     assert lines[-1] == f"vieval: {ending}"
     assert "vieval: verdicts: api_error 2" in lines
     assert "\nvieval: FAILED CALLS: [LMMS_EVAL_REQUEST_FAILED" in run.stderr

@@ -115,7 +115,7 @@ def test_failed_calls_end_a_launch_of_two_processes_with_an_error(tmp_path):
         ]
         done = run_process([*map(str, line)], env={**os.environ, **own}, timeout=300)
     assert done.returncode == 1, done.stderr[-3000:]
-    said = "vieval: .*verdicts have no score because calls FAILED"
+    said = "vieval: .*verdicts failed because calls FAILED"
     assert re.search(said, done.stderr), done.stderr
     [results] = tmp_path.rglob("*_results.json")
     row = json.loads(results.read_text())["results"][TIE]

@@ -398,6 +398,6 @@ def test_a_judge_that_refuses_much_says_so_on_the_first_screen(tmp_path):
     some = {"aurora": [0.8, None] * 6, "borealis": [0.6, 0.7, None] * 4}
     text = report_of(tmp_path, generators(tmp_path, some))
     [lead] = leads(text)
-    assert lead.endswith(" 10 of 24 verdicts have no score (10 refusal).")
+    assert lead.endswith(" 10 of 24 verdicts failed (10 refusal).")
     few = {"aurora": [0.8] * 12, "borealis": [0.6] * 11 + [None]}
-    assert "have no score" not in report_of(tmp_path, generators(tmp_path, few))
+    assert "verdicts failed" not in report_of(tmp_path, generators(tmp_path, few))

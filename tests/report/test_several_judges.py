@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import a_provenance, a_record, a_run, a_sample, a_vote
+from tests.builders import a_provenance, a_record, a_sample, a_vote
 from tests.report.pages import (
     BENCHMARK,
     OPTIONS,
@@ -17,6 +17,8 @@ from tests.report.pages import (
 )
 from tests.runs import run_of
 from tests.stored_results import write_results
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.records import Run
 from vieval_plugin.report.sections import sections_of
 from vieval_plugin.report.several_judges import same_scores
 from vieval_plugin.report.writing import lines, write_report
@@ -92,10 +94,19 @@ def run(label, scores=VARYING):
 def votes(label):
     source = a_provenance("pairwise", label, ())
     records = [
-        a_record(a_sample(f"u{n}"), a_vote(("first", "second")[n % 2]), source)
+        (a_record(a_sample(f"u{n}"), a_vote(("first", "second")[n % 2]), source),)
         for n in range(20)
     ]
-    return a_run(label, records)
+    return Run(label, "own", "pairwise", (), {"tig": records})
+
+
+def partly_failed(judged, number):
+    """A run whose first verdicts failed, and have some scores all the same."""
+    records = [*judged.records["p"]]
+    for n, (record,) in enumerate(records[:number]):
+        failed = replace(record.verdict, status=Status.REFUSAL)
+        records[n] = (replace(record, verdict=failed),)
+    return replace(judged, records={"p": records})
 
 
 OTHER = run("other", [*VARYING[:-1], 0.95])
@@ -109,11 +120,12 @@ FEW, CONSTANT = VARYING[:9], [0.5] * 48
         ([run("first"), run("second"), OTHER], f"first and second {SAME}"),
         ([run("first"), run("second"), OTHER, run("third")], f"first, second and third {SAME}"),
         ([run("first"), PARTIAL], f"first and second {SAME.replace('48 samples', '40 samples that both scored')}"),
+        ([run("first"), partly_failed(run("second"), 8)], f"first and second {SAME.replace('48 samples', '40 samples that both scored')}"),
         ([run("first", FEW), run("second", FEW)], None),
         ([run("first", CONSTANT), run("second", CONSTANT)], None),
         ([votes("a"), votes("b")], "a and b gave the same answer to all 20 contests. Are they the same model?"),
     ],
-    ids=["two", "three", "a part not scored", "few samples", "one score for all", "contests"],
+    ids=["two", "three", "a part not scored", "failed with some scores", "few samples", "one score for all", "contests"],
 )  # fmt: skip
 def test_judges_that_score_alike_may_be_one_model(runs, said):
     assert same_scores(runs) == ([said] if said else [])

@@ -75,9 +75,8 @@ def tell(progress: Progress) -> None:
     """
     print_lines(*progress.lines(f"set {MAX_AGE}"))
     if progress.failed_calls:
-        have = "has" if progress.failed_calls == 1 else "have"
         line = (
-            f"{progress.failed_calls} of {progress.statuses.total()} verdicts {have} no score "
+            f"{progress.failed_calls} of {progress.statuses.total()} verdicts failed "
             "because calls FAILED (see above)"
         )
         _failures.append(line)

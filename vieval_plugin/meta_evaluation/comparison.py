@@ -418,7 +418,7 @@ def _tested(
     common = compared.pair(*indices)
     result = common.tested(draws, seed, intervals)
     tested = None
-    if result:
+    if result and not math.isnan(result.difference.value):
         tested = SystemPair(
             first=first,
             second=second,

@@ -24,7 +24,7 @@ class Cost:
     """Outcomes and costs of verdicts.
 
     `verdicts` counts verdicts on samples that the judge applies to and that a replay holds,
-    `failed` those of them without a score, by `statuses`; `missing` are those that a replay does
+    `failed` those of them that failed, by `statuses`; `missing` are those that a replay does
     not hold. `answers` are the steps behind all verdicts, reminders included, whether a call or the
     store gave them. `tokens` is None where no host wrote them down. `recorded` says that nothing
     was spent now: verdicts were replayed.
@@ -62,14 +62,11 @@ class Cost:
 
     @property
     def warning(self) -> str:
-        """Warning to be shown beside a row's number; empty where nearly all verdicts have a
-        score.
-        """
+        """Warning to be shown beside a row's number; empty where few verdicts failed."""
         warnings = []
         if self.share > NOTABLE_FAILURES:
-            have = "has" if self.failed == 1 else "have"
             warnings.append(
-                f"{self.failed} of {self.verdicts} verdicts {have} no score "
+                f"{self.failed} of {self.verdicts} verdicts failed "
                 f"({self.failures_text})"
             )
         samples = self.verdicts + self.missing

@@ -115,7 +115,7 @@ class GateEvidence:
     penalised: MeanOfDifferences
     #: Number of the reference's prompts, or of contests.
     items: int
-    #: Prompts on which each of both failed more often than the other.
+    #: Prompts of both on which each failed more often than the other.
     more_failures: tuple[int, int]
     #: Prompts of each that could be judged again.
     unjudged: tuple[int, int]
@@ -132,6 +132,11 @@ class GateEvidence:
     #: Prompts on which the challenger alone has no score, and those on which its score fell, the
     #: largest fall first.
     falls: tuple[PromptFall, ...] = ()
+
+    @property
+    def lacks_scores(self) -> bool:
+        """True where the challenger alone has no score on some prompts, also if never judged."""
+        return any(fall.status for fall in self.falls)
 
     @property
     def fell(self) -> int:
@@ -271,6 +276,8 @@ def _image_evidence(
     lowest = _lowest(sides)
     fall = 1 - lowest
     means, scored = _prompt_means(sides, lowest, score_images)
+    # a prompt that the challenger was not asked for is not a failure
+    common_sides = [list(compress(side, mine)) for side in sides]
     usable = np.asarray(~np.isnan(scored).any(axis=0))
     differences = (scored[0] - scored[1])[usable]
     penalised = means[0] - means[1]
@@ -285,7 +292,7 @@ def _image_evidence(
         scored=by_both,
         penalised=by_all,
         items=len(prompts),
-        more_failures=_more_failures(sides),
+        more_failures=_more_failures(common_sides),
         unjudged=(_unjudged(mine, aspect), _unjudged(theirs, aspect)),
         unread=_unread(reference_images, aspect),
         compared=len(differences),

@@ -161,14 +161,12 @@ def _missing_score_text(number: Number) -> str:
 
 
 def failed_verdicts_sentence(board: Leaderboard, most: float = 0.0) -> str:
-    """Number of verdicts without a score, by status; empty up to a share of `most`."""
+    """Number of failed verdicts, by status; empty up to a share of `most`."""
     failed = sum(board.failures.values())
     if failed <= most * board.verdicts:
         return ""
     reasons = statuses_text(board.failures.items())
-    have = "has" if failed == 1 else "have"
-    count = f"{failed} of {board.verdicts} verdicts"
-    return f"{count} {have} no score ({reasons})."
+    return f"{failed} of {board.verdicts} verdicts failed ({reasons})."
 
 
 def _missing_number_sentence(board: Leaderboard) -> str:
@@ -528,7 +526,7 @@ def _own_number_sentence(board: Leaderboard, number: Number) -> str:
 def items_text(board: Leaderboard, n: int) -> str:
     """A number of the samples that a leaderboard counts."""
     unit = board.unit
-    if n <= 1:
+    if n == 1:
         unit = unit.removesuffix("s")
     return f"{n:,} {unit}"
 

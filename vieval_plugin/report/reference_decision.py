@@ -184,7 +184,8 @@ def require_comparable(comparison: ReferenceComparison) -> None:
     bias = comparison.bias
     if comparison.pair or (bias and bias.contradictory):
         return
-    if comparison.is_unread or comparison.evidence.more_failures[0]:
+    evidence = comparison.evidence
+    if comparison.is_unread or evidence.more_failures[0] or evidence.lacks_scores:
         return
     ranking = comparison.ranking
     reasons = ranking.reasons_of(comparison.generators)
@@ -239,7 +240,7 @@ def _measured_sentences(comparison: ReferenceComparison) -> str:
         share = share_of_level(comparison.level / 2)
         low_text = _bound(evidence.scored.low)
         measured += f" With one more bad prompt: {low_text} (one-sided {share} bound)."
-    if any(evidence.more_failures):
+    if any(evidence.more_failures) or evidence.lacks_scores:
         penalised = evidence.penalised
         change = _signed(penalised.value)
         if not math.isnan(penalised.low):
@@ -341,13 +342,20 @@ def _undecided_reason(comparison: ReferenceComparison, again: str) -> str:
     reason = ranking.comparison.compared.undecided_reason
     if reason:
         return reason
-    pair = comparison.pair
-    if ranking.measure.uses_ratings and pair and math.isnan(pair.adjusted):
+    if ranking.measure.uses_ratings and not _ratings_decide(comparison):
         return (
             f"at least {LEAST_RATED} {unit} of each generator, "
             "or all images, are needed"
         )
     return ""
+
+
+def _ratings_decide(comparison: ReferenceComparison) -> bool:
+    """Return whether the ratings suffice; failures decide also where they compare nothing."""
+    pair = comparison.pair
+    if not pair:
+        return _fails_more_often(comparison.evidence)
+    return not math.isnan(pair.adjusted)
 
 
 def _fails_more_often(evidence: GateEvidence) -> bool:

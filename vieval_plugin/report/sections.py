@@ -429,9 +429,7 @@ def _demanded_line(run: Run) -> str:
 
 
 def _reply_of_failed_run(run: Run) -> str:
-    """The line with the first reply that failed of a run of which many verdicts have no score;
-    empty for others.
-    """
+    """The first failed reply of a run, as a line; empty where few verdicts failed."""
     records = run.all_records
     failed_count = sum(not record.verdict.status.usable for record in records)
     if failed_count <= MOST_UNREAD * len(records):

@@ -32,6 +32,7 @@ def same_scores(runs: Sequence[Run]) -> list[str]:
         runs: of one benchmark, one a judge.
     """
     verdicts = {run.label: _scored(run) for run in runs}
+    samples = {run.label: {record.id for record in run.all_records} for run in runs}
     groups: list[list[str]] = []
     for label, judge_verdicts in verdicts.items():
         for group in groups:
@@ -44,10 +45,11 @@ def same_scores(runs: Sequence[Run]) -> list[str]:
     for group in groups:
         if len(group) < 2:
             continue
-        group_verdicts = [verdicts[label] for label in group]
-        common = set.intersection(*map(set, group_verdicts))
-        if len(common) >= LEAST_COMMON:
-            sentences.append(_sentence(group, group_verdicts, common))
+        common = set.intersection(*(_complete(verdicts[label]) for label in group))
+        if len(common) < LEAST_COMMON:
+            continue
+        is_part = any(samples[label] != common for label in group)
+        sentences.append(_sentence(group, verdicts[group[0]], common, is_part))
     return sentences
 
 
@@ -58,6 +60,15 @@ def _scored(run: Run) -> _Verdicts:
         for record in run.all_records
         if record.verdict.scores or record.verdict.choice
     )
+
+
+def _complete(verdicts: _Verdicts) -> set[SampleId]:
+    """The samples without a failed verdict, which may have some of its scores."""
+    return {
+        sample
+        for sample, own in verdicts.items()
+        if all(verdict.status.usable for verdict in own)
+    }
 
 
 def _are_same(first: _Verdicts, second: _Verdicts) -> bool:
@@ -90,11 +101,12 @@ def _agree(first: Verdict, second: Verdict) -> bool:
 
 def _sentence(
     labels: Sequence[str],
-    verdicts: Sequence[_Verdicts],
+    verdicts: _Verdicts,
     common: set[SampleId],
+    is_part: bool,
 ) -> str:
     are_contests = all(
-        verdict.choice for sample in common for verdict in verdicts[0][sample]
+        verdict.choice for sample in common for verdict in verdicts[sample]
     )
     score = "score"
     unit = "samples"
@@ -102,7 +114,7 @@ def _sentence(
         score = "answer"
         unit = "contests"
     scope = ""
-    if any(len(judge_verdicts) != len(common) for judge_verdicts in verdicts):
+    if is_part:
         everyone = "both" if len(labels) == 2 else "all of them"
         scope = f" that {everyone} scored"
     return (

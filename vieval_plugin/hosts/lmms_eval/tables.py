@@ -28,9 +28,9 @@ _FILTER = ",none"
 _REMARKS = f"{REMARKS}{_FILTER}"
 _NOTE = """
 
-VIEval: n is the number of cases behind a metric; failed samples have no score. The results file
-has all other metrics. For a page, run `vieval report DIR --out REPORT` on the DIR of --output_path;
-it requires --log_samples."""
+VIEval: n is the number of cases behind a metric; it leaves out samples without that score. The
+results file has all other metrics. For a page, run `vieval report DIR --out REPORT` on the DIR of
+--output_path; it requires --log_samples."""
 
 
 def install() -> None:
