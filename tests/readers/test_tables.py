@@ -43,7 +43,7 @@ FOOTER = b"PAR1" + bytes(8) + b"\xff\xff\xff\x7fPAR1"
 NO_ROW = "rows can be read"
 DIARY = f"{NO_COLUMN}; known columns: Dear diary|none of its 134 {NO_ROW}"
 OTHERS = {
-    "a PNG": (picture("a"), "an image (PNG), but a table is required"),
+    "a PNG": (picture("a"), "must be a table, got an image (PNG)"),
     "an AVIF": (b"\0\0\0 ftypavif\0\0\0\0avif", "an image (AVIF)"),
     "a zip": (b"PK\x03\x04" + bytes(40), "a ZIP archive; unpack it"),
     "a gzip": (b"\x1f\x8b\x08" + bytes(40), "a gzip file; unpack it"),
