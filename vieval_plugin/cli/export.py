@@ -168,7 +168,8 @@ def _write_pairs(options: ExportOptions, lookup: Lookup) -> str:
     if not pairs:
         least = f" by {options.margin:g}" if options.margin else ""
         raise VievalError(
-            f"no pairs to write, because no prompt has two images whose scores differ{least}"
+            f"no pairs to write, because no uid has two images whose scores differ{least}; "
+            "if several uids share a prompt, score with --columns uid=COLUMN"
         )
     if options.trainer == "trl" or options.trainer == "diffusers":
         write_pairs(options.out, pairs, options.trainer)
