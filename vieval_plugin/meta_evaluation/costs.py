@@ -24,7 +24,7 @@ class Cost:
     """Outcomes and costs of verdicts.
 
     `verdicts` counts verdicts on samples that the judge applies to and that a replay holds,
-    `failed` those of them that failed, by `statuses`; `missing` are those that a replay does
+    `failed` those whose status is a failure, by `statuses`; `missing` are those that a replay does
     not hold. `answers` are the steps behind all verdicts, reminders included, whether a call or the
     store gave them. `tokens` is None where no host wrote them down. `recorded` says that nothing
     was spent now: verdicts were replayed.
